@@ -1,0 +1,50 @@
+# braid: `make demo` shows it working, `make test` passes the whole suite.
+GO ?= go
+FUZZTIME ?= 30s
+STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test race check cross bench fuzz faults clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/braid
+	$(GO) build -o bin/braid ./cmd/braid
+
+demo: build ## two emulated paths on loopback, one cut and brought back: no privilege, under 40 s
+	bin/braid demo
+
+test: check ## the whole suite: lint, tests, a subset under the race detector, cross-builds
+	$(GO) test ./...
+	$(MAKE) race cross
+
+race: ## the concurrent packages, and a short form of the others, under the race detector
+	$(GO) test -race -short ./...
+
+check: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "run gofmt -w on the files above"; exit 1; }
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+
+cross: ## build for darwin, windows and linux/arm64
+	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+	GOOS=windows GOARCH=amd64 $(GO) build ./...
+	GOOS=linux GOARCH=arm64 $(GO) build ./...
+
+bench: build ## every benchmark once, then throughput over loopback
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	bin/braid bench --loopback
+
+fuzz: ## every fuzz target for FUZZTIME (default 30s)
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+faults: ## the whole-stack fault test over 100,000 seeds (hours); SEEDS=n for fewer
+	$(GO) test ./netsim -run TestFaults -timeout 0 -faults.seeds $${SEEDS:-100000}
+
+clean: ## remove what was built
+	rm -rf bin
