@@ -1,0 +1,246 @@
+// Package braid connects programs over several network paths at once: Multipath TCP (RFC 8684) in user space, over UDP.
+//
+// Dial and Listen are what package net's are, and give a net.Conn and a net.Listener; net/http, crypto/tls and gRPC run over
+// them unchanged. A program names the server; the connection then uses every interface that can reach it, moves its data when one
+// fails, and takes it in again when it is back.
+//
+//	conn, err := braid.Dial(ctx, "example.com:4443")
+//	listener, err := braid.Listen(ctx, ":4443")
+//
+// A Config chooses interfaces, congestion control and scheduler. Both ends must run braid: it does not speak to the kernel's
+// MPTCP, whose segments are IP packets. The protocol is in package mptcp, what drives it in package host; neither is needed for ordinary use.
+package braid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"braid/congestion"
+	"braid/host"
+	"braid/mptcp"
+	"braid/schedule"
+)
+
+// Conn is a connection over several paths: a net.Conn with CloseWrite, Shutdown, Abort and Info beside.
+type Conn = host.Conn
+
+// Listener is a net.Listener whose connections are Conns.
+type Listener = host.Listener
+
+// Config says how to connect. The zero Config is ready to use; a Config may be used for any number of connections, at the same
+// time too.
+type Config struct {
+	// Interfaces names what to use, by interface ("wlan0") or by local address ("192.0.2.7"), the best first. Those that are not
+	// there yet are used as soon as they are. If empty, Dial uses every interface that is up and has an address beyond its link,
+	// and Listen takes connections on all addresses.
+	Interfaces []string
+
+	// Backup names those of Interfaces that are used only while nothing else works.
+	Backup []string
+
+	// Congestion names the congestion control: see package congestion's Names. Empty: "bbr".
+	Congestion string
+
+	// Scheduler names the packet scheduler: see package schedule's Names. Empty: "minrtt".
+	Scheduler string
+
+	// MTU is the largest IP packet to send. 0: that of the interface, 1500 at most.
+	MTU int
+
+	// Watch is how often to look whether interfaces have come or gone. 0: every second; negative: never.
+	Watch time.Duration
+
+	// Log, if set, hears of paths that come and go.
+	Log *slog.Logger
+
+	// Stack holds the protocol's own settings: buffers, timeouts, keep-alive. Its Entropy may be nil; Congestion and Scheduler,
+	// if set, take the place of its Group and Scheduler.
+	Stack mptcp.Config
+
+	system interfaces // nil: the operating system
+}
+
+// Dial connects to "host:port" with the zero Config.
+func Dial(ctx context.Context, address string) (*Conn, error) { return new(Config).Dial(ctx, address) }
+
+// Listen accepts connections at "host:port" with the zero Config; an empty host means all addresses, port 0 a free port.
+func Listen(ctx context.Context, address string) (*Listener, error) {
+	return new(Config).Listen(ctx, address)
+}
+
+const (
+	network      = "mptcp"
+	defaultWatch = time.Second
+	ethernetMTU  = 1500
+)
+
+// DialContext is Dial in the shape that http.Transport wants. The network must be "tcp" or "mptcp", or these with 4 or 6 behind.
+func (c *Config) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	family, err := familyOf(network)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.dial(ctx, family, address)
+	if err != nil {
+		return nil, err // not conn: a nil *Conn in a net.Conn is not nil
+	}
+	return conn, nil
+}
+
+// familyOf says which addresses a network allows, as net.Resolver names them.
+func familyOf(network string) (string, error) {
+	switch network {
+	case "tcp", "mptcp":
+		return "ip", nil
+	case "tcp4", "mptcp4":
+		return "ip4", nil
+	case "tcp6", "mptcp6":
+		return "ip6", nil
+	}
+	return "", net.UnknownNetworkError(network)
+}
+
+// Dial connects to "host:port" and returns when the connection is established, or with ctx. The host may be a name; all of its
+// addresses are tried. The connection has sockets and goroutines of its own, which end soon after it does.
+func (c *Config) Dial(ctx context.Context, address string) (*Conn, error) {
+	return c.dial(ctx, "ip", address)
+}
+
+func (c *Config) dial(ctx context.Context, family, address string) (*Conn, error) {
+	fail := func(err error) (*Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: addressString(address), Err: err}
+	}
+	remote, err := resolve(ctx, family, address)
+	if err != nil {
+		return fail(err)
+	}
+	if remote[0].Addr().IsUnspecified() {
+		return fail(errors.New("no host to dial: name one before the port"))
+	}
+	w, err := c.newWatcher(remote)
+	if err != nil {
+		return fail(err)
+	}
+	if err := w.openAll(); err != nil {
+		w.engine.Close()
+		return fail(err)
+	}
+	conn, err := w.engine.Dial(ctx, remote, w.order())
+	if err != nil {
+		w.engine.Close()
+		return fail(explain(err))
+	}
+	w.settle(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+	w.start()
+	return conn, nil
+}
+
+// explain adds to an error of the protocol what to do about it.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, mptcp.ErrTimeout):
+		return fmt.Errorf("%w: no answer; is the server running, and does UDP to that port get through?", err)
+	case errors.Is(err, mptcp.ErrRefused):
+		return fmt.Errorf("%w (braid must listen there: a plain TCP server does not understand it)", err)
+	}
+	return err
+}
+
+// Listen accepts connections at "host:port". Its sockets stay open until the listener is closed and all its connections are over.
+func (c *Config) Listen(ctx context.Context, address string) (*Listener, error) {
+	fail := func(err error) (*Listener, error) {
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: addressString(address), Err: err}
+	}
+	local, err := resolve(ctx, "ip", address)
+	if err != nil {
+		return fail(err)
+	}
+	w, err := c.newWatcher(nil)
+	if err != nil {
+		return fail(err)
+	}
+	w.port = local[0].Port()
+	if len(c.Interfaces) == 0 || !local[0].Addr().IsUnspecified() {
+		for _, addr := range local {
+			w.fixed = append(w.fixed, addr.Addr())
+		}
+	}
+	if err := w.openAll(); err != nil {
+		w.engine.Close()
+		return fail(err)
+	}
+	var bound netip.Addr
+	if len(w.fixed) == 1 {
+		bound = w.fixed[0]
+	}
+	l, err := w.engine.Listen(w.port, bound)
+	if err != nil {
+		w.engine.Close()
+		return fail(err)
+	}
+	w.start()
+	return l, nil
+}
+
+// newWatcher makes an engine, still without paths, and what gives it paths.
+func (c *Config) newWatcher(remote []netip.AddrPort) (*watcher, error) {
+	w := &watcher{cfg: *c, system: c.system, remote: remote, paths: make(map[candidate]*path), failed: make(map[candidate]string), kick: make(chan struct{}, 1)}
+	stack := c.Stack
+	if c.Congestion != "" {
+		group, err := congestion.ByName(c.Congestion)
+		if err != nil {
+			return nil, err
+		}
+		stack.Group = group
+	}
+	if c.Scheduler != "" {
+		scheduler, err := schedule.ByName(c.Scheduler)
+		if err != nil {
+			return nil, err
+		}
+		stack.Scheduler = scheduler
+	}
+	w.engine = host.NewEngine(host.Config{Stack: stack, AutoClose: true, PathGone: w.gone})
+	return w, nil
+}
+
+// resolve returns the addresses of "host:port", those of the preferred family first, as the resolver sorts them. No host
+// is the unspecified address.
+func resolve(ctx context.Context, family, address string) ([]netip.AddrPort, error) {
+	hostname, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		named, lookupErr := net.DefaultResolver.LookupPort(ctx, "udp", service)
+		if lookupErr != nil {
+			return nil, lookupErr
+		}
+		port = uint64(named)
+	}
+	if hostname == "" || hostname == "::" { // one socket serves both families
+		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port))}, nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, family, hostname)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]netip.AddrPort, len(ips))
+	for i, ip := range ips {
+		all[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
+	}
+	return all, nil
+}
+
+// addressString is a net.Addr that is only a text: the address as the caller wrote it.
+type addressString string
+
+func (addressString) Network() string  { return network }
+func (a addressString) String() string { return string(a) }

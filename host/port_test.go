@@ -1,0 +1,105 @@
+package host
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"braid/device"
+)
+
+// recorder is a device that remembers the trains written to it.
+type recorder struct {
+	device.Device
+	trains []string // sizes of the packets of each train, one letter for each 100 bytes
+	err    error
+}
+
+func (r *recorder) Write(t device.Train) error {
+	row := t.To.Addr().String() + ":"
+	for n := len(t.Data); n > 0; n -= t.Size {
+		row += string(rune('a' + min(n, t.Size)/100))
+	}
+	r.trains = append(r.trains, row)
+	return r.err
+}
+
+func TestTrains(t *testing.T) {
+	x, y := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:1")
+	type packet struct {
+		size int
+		to   netip.AddrPort
+	}
+	tests := []struct {
+		name    string
+		packets []packet
+		want    []string
+	}{
+		{"nothing", nil, nil},
+		{"equal packets are one train", []packet{{300, x}, {300, x}, {300, x}}, []string{"10.0.0.1:ddd"}},
+		{"a shorter one ends it", []packet{{300, x}, {300, x}, {100, x}, {300, x}}, []string{"10.0.0.1:ddb", "10.0.0.1:d"}},
+		{"so does a second short one", []packet{{300, x}, {100, x}, {100, x}}, []string{"10.0.0.1:db", "10.0.0.1:b"}},
+		{"a longer one begins another", []packet{{100, x}, {100, x}, {300, x}, {300, x}}, []string{"10.0.0.1:bb", "10.0.0.1:dd"}},
+		{"another destination too", []packet{{300, x}, {300, y}, {300, y}, {300, x}}, []string{"10.0.0.1:d", "10.0.0.2:dd", "10.0.0.1:d"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dev := &recorder{}
+			p := newPort(0, dev, 1500)
+			for _, pkt := range tt.packets {
+				if len(p.space()) < 1500 {
+					t.Fatalf("room for %d bytes only", len(p.space()))
+				}
+				p.add(pkt.size, pkt.to)
+			}
+			p.reset()
+			if !slices.Equal(dev.trains, tt.want) {
+				t.Errorf("trains %v, want %v", dev.trains, tt.want)
+			}
+		})
+	}
+}
+
+// A train never grows beyond what one system call takes, and the buffer always has room for one more packet.
+func TestTrainsAreBounded(t *testing.T) {
+	dev := &recorder{}
+	p := newPort(0, dev, 1500)
+	to := netip.MustParseAddrPort("10.0.0.1:1")
+	for range 200 {
+		if len(p.space()) < 1500 {
+			t.Fatalf("room for %d bytes only", len(p.space()))
+		}
+		p.add(1472, to)
+	}
+	p.reset()
+	total := 0
+	for _, row := range dev.trains {
+		n := len(row) - len("10.0.0.1:")
+		if n*1472 > device.MaxTrain {
+			t.Errorf("a train of %d packets", n)
+		}
+		total += n
+	}
+	if total != 200 {
+		t.Errorf("%d packets sent, want 200", total)
+	}
+}
+
+func TestFailureOfADeviceIsKept(t *testing.T) {
+	to := netip.MustParseAddrPort("10.0.0.1:1")
+	dev := &recorder{err: device.ErrTooLarge}
+	p := newPort(0, dev, 1500)
+	p.add(100, to)
+	p.reset()
+	if p.err != nil {
+		t.Errorf("a packet that was too large ended the device: %v", p.err)
+	}
+	dev.err = &device.GoneError{Name: "wlan0"}
+	for range 2 {
+		p.add(100, to)
+		p.reset()
+	}
+	if p.err == nil || len(dev.trains) != 2 {
+		t.Errorf("error %v after %d writes, want one write after which nothing is tried", p.err, len(dev.trains))
+	}
+}

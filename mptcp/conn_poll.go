@@ -1,0 +1,241 @@
+package mptcp
+
+import (
+	"braid/clock"
+	"braid/schedule"
+	"braid/seq"
+	"braid/trace"
+	"braid/wire"
+)
+
+// poll writes the next packet of the connection to buf; false if there is none now. One subflow is asked until it has nothing more, so that its
+// packets form a train.
+func (c *Conn) poll(now clock.Time, buf []byte) (Packet, bool) {
+	for range len(c.subflows) {
+		if c.rotor >= len(c.subflows) {
+			c.rotor = 0
+		}
+		if len(c.subflows) == 0 {
+			break
+		}
+		sf := c.subflows[c.rotor]
+		if p, ok := c.pollSubflow(now, sf, buf); ok {
+			return p, true
+		}
+		c.rotor++
+	}
+	c.updateBlocked()
+	return Packet{}, false
+}
+
+// pollSubflow writes the next packet of sf: data if the scheduler gives it some, else what its tcp has to say.
+func (c *Conn) pollSubflow(now clock.Time, sf *Subflow, buf []byte) (Packet, bool) {
+	t := sf.tcp
+	if t == nil {
+		return Packet{}, false
+	}
+	reserveData, reserveAck := c.reserve(sf)
+	if sf.state == active && c.state == connOpen {
+		if c.snd.waiting() > 0 || c.snd.inFlight() {
+			c.give(now, sf, reserveData)
+		}
+		t.SetMore(c.snd.waiting() > 0)
+	}
+	t.SetWindow(c.rcv.advertise())
+	s := c.stack
+	seg, out := &s.seg, &s.out
+	if !t.PollSegment(now, seg, out, reserveData, reserveAck) {
+		return Packet{}, false
+	}
+	if !sf.fillHandshake(now, seg, out) {
+		c.fillData(now, sf, seg, out)
+	}
+	p := s.build(now, sf, seg, out, buf)
+	if seg.Flags&wire.ACK != 0 {
+		c.rcv.announced()
+	}
+	if seg.Flags&wire.RST != 0 {
+		sf.checkClosed(now)
+	}
+	return p, true
+}
+
+// give pushes one chunk to sf if it can send and there is one for it.
+func (c *Conn) give(now clock.Time, sf *Subflow, reserve int) {
+	if !sf.tcp.CanSend(now) {
+		return
+	}
+	payload := min(sf.tcp.PayloadRoom(reserve), maxChunk)
+	if payload <= 0 {
+		return
+	}
+	if !c.several() {
+		c.giveAlone(now, sf, payload)
+		return
+	}
+	v := &c.views
+	i := c.refreshViews(now, sf)
+	if now >= v.planAt {
+		c.plan(now)
+	}
+	d := c.sched.Pick(now, c.fillQueue(sf), v.list, v.roles, i)
+	if d.Penalise {
+		c.penaliseHolder(now)
+	}
+	var r seq.Range
+	switch d.Kind {
+	case schedule.Wait:
+		v.wakeAt = min(v.wakeAt, max(d.Wake, now+1))
+		return
+	case schedule.New:
+		if sf.data.stale.timedOut && c.anotherLives(sf) {
+			return // REL-05: no new data for a subflow that does not answer
+		}
+		r = c.newData(d.Skip, payload)
+	case schedule.Reinject:
+		r = c.reinjectable(sf, payload)
+	case schedule.Copy:
+		r = c.copyable(sf, d.From, payload)
+	}
+	if r.Empty() {
+		return
+	}
+	c.push(now, sf, r, d.Kind)
+	c.sched.OnSent(now, sf.id, d.Kind, r)
+	if c.stack.cfg.Trace != nil {
+		c.trace(now, int16(sf.id), trace.Schedule, int64(d.Kind), int64(d.Skip), r.Start, r.End)
+	}
+}
+
+// maxChunk is the longest chunk: with a DATA_FIN its mapping's length must fit 16 bits.
+const maxChunk = 65534
+
+// giveAlone is give for the only subflow: there is nothing to schedule.
+func (c *Conn) giveAlone(now clock.Time, sf *Subflow, payload int) {
+	if !c.snd.reinject.Empty() && !c.fb.sending {
+		if r := c.reinjectable(sf, payload); !r.Empty() {
+			c.push(now, sf, r, schedule.Reinject)
+			return
+		}
+	}
+	if r := c.newData(0, payload); !r.Empty() {
+		c.push(now, sf, r, schedule.New)
+	}
+}
+
+// anotherLives reports whether an active subflow beside sf answers.
+func (c *Conn) anotherLives(sf *Subflow) bool {
+	for _, other := range c.views.sfs {
+		if other != sf && other.usable() {
+			return true
+		}
+	}
+	return false
+}
+
+// newData returns the unsent data that a segment of the given payload may carry now, skip full packets behind the first; empty if there is
+// none, or if a small segment is better held back.
+func (c *Conn) newData(skip, payload int) seq.Range {
+	s := &c.snd
+	r := s.unsentAfter(int64(skip) * int64(payload))
+	n := r.Len()
+	if n >= int64(payload) {
+		r.End = r.Start + int64(payload)
+		return r
+	}
+	if n == 0 || !c.worthSending(r) {
+		return seq.Range{}
+	}
+	return r
+}
+
+// worthSending decides about a range of less than a full segment.
+func (c *Conn) worthSending(r seq.Range) bool {
+	s := &c.snd
+	switch {
+	case r.End < s.next:
+		return true // it fills a hole in what was sent: it cannot grow
+	case r.End < s.end():
+		// RFC 9293, Section 3.8.6.2.1: the peer's window is nearly full. Wait for more room, unless this is half of the largest
+		// window, or nothing is on its way that would bring news of it.
+		return 2*r.Len() >= s.maxWindow || !s.inFlight()
+	}
+	// RFC 9293, Section 3.7.4: Nagle, so that only one small segment is on its way at a time.
+	return c.stack.cfg.NoDelay || c.fin.queued || s.smallEnd <= s.acked()
+}
+
+// push gives r to sf's tcp as one chunk: one mapping for each segment.
+func (c *Conn) push(now clock.Time, sf *Subflow, r seq.Range, kind schedule.Kind) {
+	s, d := &c.snd, &sf.data
+	n := int(r.Len())
+	if kind == schedule.New {
+		if r.End == s.end() && n < sf.tcp.MSS()-dataReserve {
+			s.smallEnd = r.End
+		}
+		s.take(r)
+		d.stats.newBytes += int64(n)
+		if len(c.views.list) > 1 {
+			d.carried.firsts.Add(r)
+		}
+		if c.fin.queued && !c.fin.sent && s.waiting() == 0 && r.End == s.end() && !c.fb.sending && !sf.needsKeys() {
+			c.sendFINWith(now, r, d)
+		}
+	} else if kind == schedule.Reinject {
+		s.reinject.Remove(r)
+		d.stats.reinjectedBytes += int64(n)
+		c.stack.counters.ReinjectedBytes += int64(n)
+	} else {
+		d.stats.copiedBytes += int64(n)
+		c.stack.counters.CopiedBytes += int64(n)
+	}
+	s.buf.Hold(r.Start, n)
+	sf.tcp.Push(r.Start, n)
+	d.carried.push(r.Start, n)
+	c.armDataRTO(now)
+	if c.fin.queued && !c.fin.sent {
+		c.advanceClose(now)
+	}
+}
+
+// penaliseHolder halves the window of the subflow that the connection waits for.
+func (c *Conn) penaliseHolder(now clock.Time) {
+	id := c.views.queue.Holder
+	for i, sf := range c.views.sfs {
+		if sf.id == id {
+			before := c.views.list[i].Window
+			sf.tcp.Penalise(now)
+			c.views.touch(sf)
+			c.stack.counters.Penalties++
+			c.trace(now, int16(id), trace.Penalty, before, sf.tcp.Window())
+		}
+	}
+}
+
+// updateBlocked tells every tcp whether the peer's shared window forbids all that waits while nothing is outstanding that
+// would bring news of it: then windows are probed on all subflows, so that no single path's loss can stall the
+// connection (RFC 9293, Section 3.8.6.1).
+func (c *Conn) updateBlocked() {
+	s := &c.snd
+	// The edge alone does not tell: window fields are rounded, so that a subflow may have no room below it.
+	blocked := s.waiting() > 0 && !s.inFlight() && c.state == connOpen
+	if blocked == s.blocked {
+		return
+	}
+	s.blocked = blocked
+	for _, sf := range c.subflows {
+		if sf.up() {
+			sf.tcp.SetBlocked(blocked)
+		}
+	}
+}
+
+// trace records an event of the connection if somebody listens.
+func (c *Conn) trace(now clock.Time, subflow int16, kind trace.Kind, values ...int64) {
+	sink := c.stack.cfg.Trace
+	if sink == nil {
+		return
+	}
+	e := trace.Event{Time: now, Conn: c.id, Subflow: subflow, Kind: kind}
+	copy(e.V[:], values)
+	sink.Trace(&e)
+}

@@ -1,0 +1,170 @@
+package mptcp
+
+import (
+	"braid/clock"
+	"braid/seq"
+	"braid/tcp"
+	"braid/wire"
+)
+
+// remnant is the closing handshake or TIME-WAIT of a subflow without its connection: it repeats its FIN until that is acknowledged,
+// and answers what the peer repeats, DATA_FINs included (RFC 9293, Section 3.6; RFC 8684, Section 3.3.3).
+type remnant struct {
+	task
+	route
+	stack   *Stack
+	tcp     *tcp.Conn
+	irs     seq.Number
+	mptcp   bool
+	dataAck seq.Data // what every segment acknowledges
+	prev    *remnant
+	after   *remnant
+}
+
+// maxRemnants bounds them; the oldest is cut short.
+const maxRemnants = 4096
+
+// remnantTable holds the remnants of a Stack in order of age.
+type remnantTable struct {
+	tuples      map[tuple]*remnant
+	tags        map[uint32]*remnant
+	first, last *remnant
+	n           int
+}
+
+func newRemnantTable() remnantTable {
+	return remnantTable{tuples: make(map[tuple]*remnant), tags: make(map[uint32]*remnant)}
+}
+
+// add keeps what is left of sf, which the caller detaches from its connection.
+func (t *remnantTable) add(s *Stack, now clock.Time, sf *Subflow) {
+	for t.n >= maxRemnants {
+		s.counters.TimeWaitEvicted++
+		t.first.close(now)
+	}
+	c := sf.conn
+	r := &remnant{stack: s, route: sf.route, tcp: sf.tcp, irs: sf.irs, mptcp: !c.hs.plain, dataAck: c.dataAck()}
+	if !states(r.tcp.State(), tcp.TimeWait, tcp.Closed) {
+		r.tcp.Close(now)
+	}
+	if r.kind == UDP {
+		t.tags[r.env.localTag] = r
+	} else {
+		t.tuples[r.tuple()] = r
+	}
+	r.prev = t.last
+	if t.last != nil {
+		t.last.after = r
+	} else {
+		t.first = r
+	}
+	t.last = r
+	t.n++
+	s.start(&r.task, r)
+	r.drain()
+	s.wakeTask(&r.task)
+	s.rearmTask(&r.task)
+}
+
+func states(s tcp.State, list ...tcp.State) bool {
+	for _, l := range list {
+		if s == l {
+			return true
+		}
+	}
+	return false
+}
+
+// close forgets r.
+func (r *remnant) close(now clock.Time) {
+	if r.dead {
+		return
+	}
+	t := &r.stack.remnants
+	if r.tcp.State() != tcp.Closed {
+		r.tcp.Abort(now)
+		for r.tcp.PollSegment(now, &r.stack.rstSeg, &r.stack.rstOut, 0, 0) { // its RST is not sent
+		}
+	}
+	if r.kind == UDP {
+		delete(t.tags, r.env.localTag)
+	} else if key := r.tuple(); t.tuples[key] == r {
+		delete(t.tuples, key)
+	}
+	if r.prev != nil {
+		r.prev.after = r.after
+	} else {
+		t.first = r.after
+	}
+	if r.after != nil {
+		r.after.prev = r.prev
+	} else {
+		t.last = r.prev
+	}
+	t.n--
+	r.stack.stop(&r.task)
+}
+
+// dropPath forgets the remnants over a path.
+func (t *remnantTable) dropPath(s *Stack, now clock.Time, id PathID) {
+	for r := t.first; r != nil; {
+		next := r.after
+		if r.path == id {
+			r.close(now)
+		}
+		r = next
+	}
+}
+
+// drain gives back what the TCP still hands up: nobody reads it.
+func (r *remnant) drain() {
+	for ch := r.tcp.NextReceived(); ch != nil; ch = r.tcp.NextReceived() {
+		r.stack.pool.Release(ch)
+	}
+	for _, ok := r.tcp.NextReleased(); ok; _, ok = r.tcp.NextReleased() {
+	}
+}
+
+// handle takes a segment. It reports whether the remnant made room for a new connection with the same addresses and ports: a SYN
+// beyond all that this one received (RFC 9293, Section 3.6.1).
+func (r *remnant) handle(now clock.Time, seg *wire.Segment) (reopened bool) {
+	if r.tcp.State() == tcp.TimeWait && seg.Flags&(wire.SYN|wire.ACK|wire.RST) == wire.SYN &&
+		r.irs.At(r.tcp.ReceivedOffset()).Before(seg.Seq) {
+		r.close(now)
+		return true
+	}
+	r.tcp.HandleSegment(now, seg)
+	r.drain()
+	r.stack.wakeTask(&r.task)
+	r.stack.rearmTask(&r.task)
+	return false
+}
+
+func (r *remnant) pollTask(now clock.Time, buf []byte) (Packet, bool) {
+	s := r.stack
+	seg := &s.seg
+	room := 0
+	if r.mptcp {
+		room = ackReserve
+	}
+	if !r.tcp.PollSegment(now, seg, &s.out, room, room) {
+		if r.tcp.State() == tcp.Closed {
+			r.close(now)
+		}
+		return Packet{}, false
+	}
+	if r.mptcp && seg.Flags&wire.RST == 0 {
+		seg.Options |= wire.OptDSS
+		seg.DSS = wire.DSS{HasAck: true, Ack64: true, DataAck: r.dataAck}
+	}
+	return r.buildBare(seg, buf), true
+}
+
+func (r *remnant) expire(now clock.Time) {
+	r.tcp.HandleTimeout(now)
+	if r.tcp.State() == tcp.Closed {
+		r.close(now)
+	}
+}
+
+func (r *remnant) deadline() clock.Time { return r.tcp.NextTimeout() }
