@@ -44,6 +44,10 @@ type Config struct {
 	// Backup names those of Interfaces that are used only while nothing else works.
 	Backup []string
 
+	// Via gives, for some of Interfaces, the address under which the server is reached over them, in place of the one that is
+	// dialled: that of a relay, a tunnel's end or an emulated path (package emulator).
+	Via map[string]netip.AddrPort
+
 	// Congestion names the congestion control: see package congestion's Names. Empty: "bbr".
 	Congestion string
 
@@ -227,6 +231,9 @@ func resolve(ctx context.Context, family, address string) ([]netip.AddrPort, err
 	}
 	if hostname == "" || hostname == "::" { // one socket serves both families
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port))}, nil
+	}
+	if literal, err := netip.ParseAddr(hostname); err == nil && family == "ip" { // the resolver would forget its zone
+		return []netip.AddrPort{netip.AddrPortFrom(literal.Unmap(), uint16(port))}, nil
 	}
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, family, hostname)
 	if err != nil {

@@ -152,7 +152,7 @@ func TestHTTPS(t *testing.T) {
 		t.Error("what arrived is not what was sent")
 	}
 	for _, p := range conn.Engine().Paths() {
-		if p.Device.ReceivedBytes < n/20 {
+		if p.Device.ReceivedBytes < 50_000 { // how much is up to the scheduler
 			t.Errorf("path %s carried only %d of %d bytes", p.Path.Name, p.Device.ReceivedBytes, n)
 		}
 	}

@@ -66,6 +66,9 @@ func choose(have []iface, names []string, remote []netip.AddrPort) []candidate {
 	if local := ownAddresses(have, remote); len(local) > 0 {
 		return local
 	}
+	if linkLocal := onLink(have, remote); len(linkLocal) > 0 {
+		return linkLocal
+	}
 	onlyReal := slices.ContainsFunc(have, func(i iface) bool { return !i.loopback && !i.virtual && len(i.best(families)) > 0 })
 	var all []candidate
 	for _, i := range have {
@@ -127,6 +130,20 @@ func ownAddresses(have []iface, remote []netip.AddrPort) (all []candidate) {
 		c := candidate{name: local.String(), local: local}
 		if !slices.Contains(all, c) {
 			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// onLink returns the socket for a server at a link-local address: only the interface that its zone names leads there.
+func onLink(have []iface, remote []netip.AddrPort) (all []candidate) {
+	for _, r := range remote {
+		for _, i := range have {
+			if r.Addr().IsLinkLocalUnicast() && i.name == r.Addr().Zone() {
+				if at := slices.IndexFunc(i.addrs, netip.Addr.IsLinkLocalUnicast); at >= 0 {
+					all = append(all, candidate{name: i.name, iface: i.name, local: i.addrs[at].WithZone(i.name)})
+				}
+			}
 		}
 	}
 	return all

@@ -47,6 +47,7 @@ func TestChoose(t *testing.T) {
 		{"a server at one of our addresses", laptop, nil, []string{"192.0.2.7:443"}, "192.0.2.7=192.0.2.7"},
 		{"loopback addresses can be named", laptop, []string{"127.0.0.2", "127.0.0.3"}, []string{"127.0.0.1:443"}, "127.0.0.2=127.0.0.2 127.0.0.3=127.0.0.3"},
 		{"a container has only virtual ones", laptop[3:4], nil, []string{server4}, "docker0=172.17.0.1"},
+		{"a neighbour on a link", laptop, nil, []string{"[fe80::77%wwan0]:443"}, "wwan0=fe80::9%wwan0"},
 		{"nothing", laptop[:1], nil, []string{server4}, ""},
 		{"a listener takes both families", laptop, []string{"wlan0"}, nil, "wlan0=192.0.2.7 wlan0=2001:db8::7"},
 	}

@@ -112,7 +112,7 @@ func (w *watcher) open(c candidate, at int) error {
 		mtu = min(dev.MTU(), ethernetMTU)
 	}
 	id, err := w.engine.AddPath(dev, mptcp.Path{
-		Name: c.name, Kind: mptcp.UDP, Local: dev.LocalAddr(), MTU: mtu,
+		Name: c.name, Kind: mptcp.UDP, Local: dev.LocalAddr(), MTU: mtu, Remote: w.cfg.Via[c.name],
 		Backup: slices.Contains(w.cfg.Backup, c.name) || slices.Contains(w.cfg.Backup, c.local.String()),
 	})
 	if err != nil {

@@ -8,13 +8,20 @@ const (
 	BlockSize  = 1 << blockShift
 )
 
-// maxFreeBlocks bounds the blocks that wait for reuse: 8 MiB.
-const maxFreeBlocks = 512
+// maxFreeBlocks bounds the blocks that wait for reuse: 16 MiB. Half of those that lay idle while blockPeriod blocks were taken are
+// given up.
+const (
+	maxFreeBlocks = 1024
+	minFreeBlocks = 16
+	blockPeriod   = 1 << 12
+)
 
 // Blocks hands out the blocks of all Sends of one Stack and counts them. The zero Blocks is ready.
 type Blocks struct {
 	free      *block
 	freeCount int
+	low       int // smallest freeCount since the last look
+	takes     int // since the last look
 	inUse     int64
 }
 
@@ -33,6 +40,10 @@ func (p *Blocks) get(index int64) *block {
 	} else {
 		p.free = b.next
 		p.freeCount--
+		p.low = min(p.low, p.freeCount)
+	}
+	if p.takes++; p.takes >= blockPeriod {
+		p.trim()
 	}
 	b.index, b.refs, b.next = index, 0, nil
 	p.inUse += BlockSize
@@ -53,5 +64,14 @@ func (p *Blocks) InUse() int64 { return p.inUse }
 // Free returns the bytes of memory waiting for reuse.
 func (p *Blocks) Free() int64 { return int64(p.freeCount) * BlockSize }
 
+// trim gives up half of what lay idle through the whole period.
+func (p *Blocks) trim() {
+	for idle := min(p.low, p.freeCount-minFreeBlocks) / 2; idle > 0; idle-- {
+		p.free = p.free.next
+		p.freeCount--
+	}
+	p.low, p.takes = p.freeCount, 0
+}
+
 // Trim gives up all memory waiting for reuse.
-func (p *Blocks) Trim() { p.free, p.freeCount = nil, 0 }
+func (p *Blocks) Trim() { p.free, p.freeCount, p.low = nil, 0, 0 }

@@ -7,9 +7,9 @@ var classes = [...]int{128, 512, 1536, 4096, 16384, 65536}
 const (
 	oversize = -1 // class of a chunk larger than every class: not kept
 
-	maxFree     = 4 << 20 // bytes that may wait for reuse in each class
-	trimPeriod  = 1 << 14 // takes from a class between two looks at how much of its free list is idle
-	trimMinimum = 64      // chunks that a free list keeps in any case
+	maxFree     = 16 << 20 // bytes that may wait for reuse in each class
+	trimPeriod  = 1 << 14  // takes from a class between two looks at how much of its free list is idle
+	trimMinimum = 64       // chunks that a free list keeps in any case
 )
 
 // Pool hands out chunks and takes them back. What is taken back is kept for reuse, up to a bound, and given up bit by bit

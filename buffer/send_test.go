@@ -169,3 +169,27 @@ func TestSendModel(t *testing.T) {
 		}
 	})
 }
+
+func TestBlocksGiveIdleMemoryUp(t *testing.T) {
+	var pool Blocks
+	var s Send
+	s.Init(&pool, 1)
+	for range 500 {
+		s.Append(pattern(s.End(), BlockSize))
+	}
+	s.Ack(s.End())
+	if pool.Free() < 499*BlockSize {
+		t.Fatalf("%d bytes free", pool.Free())
+	}
+	for range 20 * blockPeriod { // one block at a time from now on
+		s.Append([]byte{1})
+		s.Ack(s.End())
+	}
+	if pool.Free() > 2*minFreeBlocks*BlockSize {
+		t.Errorf("%d bytes still idle", pool.Free())
+	}
+	pool.Trim()
+	if pool.Free() != 0 {
+		t.Error("Trim left something")
+	}
+}

@@ -132,29 +132,30 @@ func (b *BBR) quantum() int64 {
 	return 2
 }
 
-// bdp returns gain times the bandwidth-delay product in whole packets, rounded up, plus extra bytes. Without an RTT it is
-// the initial window.
-func (b *BBR) bdp(gain, extra float64) int64 {
+// sized returns gain times the bandwidth-delay product plus extra bytes plus a budget for what the end systems hold, in bytes:
+// three send quanta, an even number of packets in all for the sake of delayed ACKs, and two packets so that the probe
+// shows at small windows. A share of a flow gets that share of the budget and no rounding, which would be a large part of a
+// small window and in nobody's favour but its own. Without an RTT it is the initial window.
+func (b *BBR) sized(gain, extra float64) int64 {
 	if b.rtprop <= 0 {
-		return b.initial
+		return b.initial * b.mss
 	}
-	bytes := float64(gain*b.bandwidth.best*b.rtprop.Seconds()) + extra
-	return int64(math.Ceil(min(bytes, maximumWindow) / float64(b.mss)))
-}
-
-// budget adds what the end systems hold: three send quanta of the share, an even number for the sake of delayed ACKs, and
-// two packets so that the probe shows at small windows.
-func (b *BBR) budget(packets int64) int64 {
-	packets += int64(math.Ceil(float64(3*b.quantum()) * b.share))
-	packets += packets & 1
+	packets := (float64(gain*b.bandwidth.best*b.rtprop.Seconds()) + extra) / float64(b.mss)
+	packets = min(packets, maximumWindow)
+	budget := 3 * b.quantum()
+	probe := int64(0)
 	if b.mode == bbrProbeBW && b.cycle == 0 {
-		packets += 2
+		probe = 2
 	}
-	return packets
+	if b.share < 1 {
+		return int64((packets + float64(b.share*float64(budget+probe+1))) * float64(b.mss))
+	}
+	n := int64(math.Ceil(packets)) + budget
+	return (n + n&1 + probe) * b.mss
 }
 
 // inflight returns how many bytes in flight keep gain BDPs in the network.
-func (b *BBR) inflight(gain float64) int64 { return b.budget(b.bdp(gain, 0)) * b.mss }
+func (b *BBR) inflight(gain float64) int64 { return b.sized(gain, 0) }
 
 // target returns the window that the model asks for.
 func (b *BBR) target() int64 {
@@ -163,7 +164,7 @@ func (b *BBR) target() int64 {
 	if b.opt.Aggregation && b.full {
 		extra = min(b.aggregation.max(), b.bandwidth.best*bbrExtraMax.Seconds())
 	}
-	return b.budget(b.bdp(gain, extra)) * b.mss
+	return b.sized(gain, extra)
 }
 
 // setWindow moves the window towards the target, by as much as was acknowledged at most; in recovery it follows losses and

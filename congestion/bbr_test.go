@@ -118,8 +118,8 @@ func TestBBRMinimumWindow(t *testing.T) {
 	b.share = 0.1
 	b.bandwidth = maxFilter{best: 5 * testMSS}
 	b.pacing = 5 * testMSS
-	if b.target() != 2*testMSS {
-		t.Fatalf("target %d, want a tenth of a packet, and one for the budget", b.target())
+	if b.target() != 500 {
+		t.Fatalf("target %d, want a tenth of a packet, and four for the budget and rounding", b.target())
 	}
 	b.approach(testMSS)
 	h.wantWindow(4, "four packets at least")

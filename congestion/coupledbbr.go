@@ -143,7 +143,7 @@ func (g *coupledBBRGroup) share(c *CoupledBBR) float64 {
 		v := m.bandwidth.best
 		total = max(total, v)
 		free += float64(m.free * v)
-		weights += g.power((1 - m.free) * v)
+		weights += g.power(float64((1 - m.free) * v))
 	}
 	if n == 1 { // alone: plain BBR
 		return 1

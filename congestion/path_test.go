@@ -308,3 +308,51 @@ func TestSingleFlow(t *testing.T) {
 		}
 	}
 }
+
+// Idle capacity is used: two free paths give the sum of what single flows would get.
+func TestCoupledFreePaths(t *testing.T) {
+	for _, name := range []string{"coupledbbr", "lia", "olia", "balia"} {
+		n := &network{}
+		n.connect(name, 1, 0, newBottleneck(40, 50*time.Millisecond, 1, 0, 3), newBottleneck(20, 50*time.Millisecond, 1, 0, 4))
+		mbps, rtt := n.measure(20*time.Second, 40*time.Second)
+		t.Logf("%-12s %.1f + %.1f Mbit/s, RTT %.1f, %.1f ms", name, mbps[0], mbps[1], rtt[0], rtt[1])
+		if mbps[0]+mbps[1] < 0.95*60*pathPayload/pathPacket {
+			t.Errorf("%s: %.1f + %.1f Mbit/s, want 0.95 of the sum of capacities", name, mbps[0], mbps[1])
+		}
+	}
+}
+
+// With two BBR flows on each of two paths, Coupled BBR takes about what one BBR flow would on one; uncoupled BBR takes twice that;
+// the literal reading slides onto one path.
+func TestCoupledFairness(t *testing.T) {
+	total := func(name string, second bool) (sum, least float64) {
+		n := &network{}
+		links := []*bottleneck{newBottleneck(50, 50*time.Millisecond, 2, 0, 3), newBottleneck(50, 50*time.Millisecond, 2, 0, 4)}
+		if !second {
+			links = links[:1]
+		}
+		n.connect(name, 1, 0, links...)
+		for i, l := range links {
+			for k := range 2 {
+				n.connect("bbr", uint64(10*i+k), time.Duration(i+2*k)*100*time.Millisecond, l)
+			}
+		}
+		mbps, _ := n.measure(20*time.Second, 60*time.Second)
+		for i := range links {
+			sum += mbps[i]
+		}
+		return sum, min(mbps[0], mbps[len(links)-1]) / sum
+	}
+	one, _ := total("bbr", false)
+	for _, c := range []struct {
+		name   string
+		lo, hi float64
+		least  float64
+	}{{"bbr", 1.7, 2.3, 0.4}, {"coupledbbr", 0.8, 1.25, 0.4}, {"coupledbbr-cycle", 0.5, 1.2, 0}} {
+		sum, least := total(c.name, true)
+		t.Logf("%-16s %.2f of one BBR flow, smaller subflow %.2f", c.name, sum/one, least)
+		if r := sum / one; r < c.lo || r > c.hi || least < c.least {
+			t.Errorf("%s: %.2f of one BBR flow and a smaller subflow of %.2f, want %g to %g and at least %g", c.name, r, least, c.lo, c.hi, c.least)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,35 +15,72 @@ func TestAlarmIsLazy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		now := func() clock.Time { return clock.Time(time.Since(start)) }
-		var fired []time.Duration
-		var a alarm
-		due := clock.Time(100 * time.Millisecond)
+		var (
+			mu    sync.Mutex // as the Engine's: the alarm is used under it
+			fired []time.Duration
+			a     alarm
+			due   clock.Time
+		)
 		a.init(func() {
+			mu.Lock()
+			defer mu.Unlock()
 			fired = append(fired, time.Since(start))
-			a.fired()
+			a.fired(now())
 			if now() < due {
 				a.set(now(), due)
 			}
 		})
-		a.set(now(), due)
-		for range 10 { // ten ACKs, each of which moves the retransmission timer
-			time.Sleep(5 * time.Millisecond)
-			due = now().Add(100 * time.Millisecond)
+		set := func(d time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			due = now().Add(d)
 			a.set(now(), due)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		want := []time.Duration{100 * time.Millisecond, 150 * time.Millisecond}
-		if len(fired) != 2 || fired[0] != want[0] || fired[1] != want[1] {
-			t.Errorf("fired at %v, want %v", fired, want)
+		want := func(times ...time.Duration) {
+			t.Helper()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(fired, times) {
+				t.Errorf("fired at %v, want %v", fired, times)
+			}
 		}
-		a.set(now(), now().Add(time.Hour))
-		a.set(now(), now().Add(time.Second)) // earlier than set: now it must move
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if len(fired) != 3 {
-			t.Errorf("an earlier deadline was missed: fired %v", fired)
+		set(100 * time.Millisecond)
+		for range 10 { // ten ACKs, each of which moves the retransmission timer
+			time.Sleep(5 * time.Millisecond)
+			set(100 * time.Millisecond)
 		}
+		want(100*time.Millisecond, 150*time.Millisecond)
+		set(time.Hour)
+		set(time.Second) // earlier than before: now it must move
+		want(100*time.Millisecond, 150*time.Millisecond, 2050*time.Millisecond)
 		a.stop()
 	})
+}
+
+// After the process has been stopped for a while, what waits in the sockets is read before timers expire.
+func TestAlarmLetsReadersGoFirst(t *testing.T) {
+	var a alarm
+	a.init(func() {})
+	defer a.stop()
+	at := func(ms int) clock.Time { return clock.Time(time.Duration(ms) * time.Millisecond) }
+	for _, tt := range []struct {
+		set, fires int
+		due        bool
+	}{
+		{100, 101, true},   // in time
+		{200, 1500, false}, // late by more than a second: readers first
+		{1501, 1502, true}, // then what is due
+		{1600, 3000, false},
+		{3001, 9000, true}, // late again: it is not put off for ever
+	} {
+		a.at = at(tt.set)
+		if due := a.fired(at(tt.fires)); due != tt.due {
+			t.Errorf("set for %d ms, fired at %d ms: due %v", tt.set, tt.fires, due)
+		}
+		if a.at == clock.Never == !tt.due {
+			t.Errorf("set for %d ms, fired at %d ms: next at %v", tt.set, tt.fires, a.at)
+		}
+	}
 }

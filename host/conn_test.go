@@ -24,7 +24,7 @@ func TestTransferOverOneAndTwoPaths(t *testing.T) {
 			transfer(t, client, server, pattern(3<<20))
 			transfer(t, server, client, pattern(1<<20))
 			for i, p := range w.ports {
-				if n := p.Counters().SentBytes; n < 1<<20/int64(paths) {
+				if n := p.Counters().SentBytes; n < 100_000 {
 					t.Errorf("%d paths: path %d carried %d bytes", paths, i, n)
 				}
 			}

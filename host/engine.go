@@ -283,7 +283,9 @@ func (e *Engine) onAlarm() {
 		return
 	}
 	now := e.now()
-	e.alarm.fired()
+	if !e.alarm.fired(now) {
+		return
+	}
 	if e.stack.NextTimeout() <= now {
 		e.stack.HandleTimeout(now)
 	}

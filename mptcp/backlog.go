@@ -178,7 +178,7 @@ func (c *Conn) verify(now clock.Time, sf *Subflow, i, n int, m *mapping) bool {
 	}
 	want := wire.DSSChecksum(c.hs.peerIDSN.At(m.data), uint32(m.start), m.length, sum)
 	if want != m.checksum {
-		return c.checksumFailed(now, sf, m)
+		return c.checksumFailed(now, sf, i, n, m)
 	}
 	delta := m.delta()
 	for ; n > 0; n-- {

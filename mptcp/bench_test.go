@@ -7,11 +7,12 @@ import (
 
 	"braid/clock"
 	"braid/congestion"
+	"braid/schedule"
 )
 
-// pipe joins two Stacks without a network between: a round takes what one side sends to the other at once, then the answers. It is
+// backToBack joins two Stacks without a network between: a round takes what one side sends to the other at once, then the answers. It is
 // for measuring, so it keeps its buffers.
-type pipe struct {
+type backToBack struct {
 	now            clock.Time
 	client, server *Stack
 	c, s           *Conn
@@ -23,7 +24,7 @@ type pipe struct {
 	sentPackets    int64
 }
 
-func newPipe(tb testing.TB, paths int, cfg Config) *pipe {
+func newBackToBack(tb testing.TB, paths int, cfg Config) *backToBack {
 	group, err := congestion.ByName("cubic")
 	if err != nil {
 		tb.Fatal(err)
@@ -41,7 +42,7 @@ func newPipe(tb testing.TB, paths int, cfg Config) *pipe {
 	if c.Subflows() != paths {
 		tb.Fatalf("%d subflows", c.Subflows())
 	}
-	p := &pipe{now: w.now, client: w.client, server: w.server, c: c, s: s, data: make([]byte, 256<<10)}
+	p := &backToBack{now: w.now, client: w.client, server: w.server, c: c, s: s, data: make([]byte, 256<<10)}
 	for _, l := range w.links {
 		p.addrs = append(p.addrs, l.clientAddr.Addr())
 	}
@@ -53,7 +54,7 @@ func newPipe(tb testing.TB, paths int, cfg Config) *pipe {
 }
 
 // round lets the client write, moves its packets, lets the server read, and moves the answers.
-func (p *pipe) round() {
+func (p *backToBack) round() {
 	p.now += clock.Time(200 * time.Microsecond)
 	p.client.HandleTimeout(p.now)
 	p.server.HandleTimeout(p.now)
@@ -77,7 +78,7 @@ func (p *pipe) round() {
 	}
 }
 
-func (p *pipe) move(from, to *Stack, toServer bool) int {
+func (p *backToBack) move(from, to *Stack, toServer bool) int {
 	p.packets = p.packets[:0]
 	for len(p.packets) < len(p.bufs) {
 		pkt, ok := from.PollPacket(p.now, p.bufs[len(p.packets)])
@@ -104,7 +105,7 @@ func (p *pipe) move(from, to *Stack, toServer bool) int {
 // A steady transfer allocates nothing, on either side, over one path or several.
 func TestSteadyTransferDoesNotAllocate(t *testing.T) {
 	for _, paths := range []int{1, 2} {
-		p := newPipe(t, paths, Config{ReceiveBuffer: 256 << 10})
+		p := newBackToBack(t, paths, Config{ReceiveBuffer: 256 << 10})
 		for range 500 {
 			p.round()
 		}
@@ -119,7 +120,7 @@ func TestSteadyTransferDoesNotAllocate(t *testing.T) {
 }
 
 func benchmarkTransfer(b *testing.B, paths int, cfg Config) {
-	p := newPipe(b, paths, cfg)
+	p := newBackToBack(b, paths, cfg)
 	for range 300 {
 		p.round()
 	}
@@ -136,6 +137,17 @@ func benchmarkTransfer(b *testing.B, paths int, cfg Config) {
 
 func BenchmarkTransferOnePath(b *testing.B)  { benchmarkTransfer(b, 1, Config{ReceiveBuffer: 1 << 20}) }
 func BenchmarkTransferTwoPaths(b *testing.B) { benchmarkTransfer(b, 2, Config{ReceiveBuffer: 1 << 20}) }
+func BenchmarkTransferThreePaths(b *testing.B) {
+	for _, name := range []string{"arp", "redundant", "roundrobin"} {
+		b.Run(name, func(b *testing.B) {
+			sched, err := schedule.ByName(name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			benchmarkTransfer(b, 3, Config{ReceiveBuffer: 1 << 20, Scheduler: sched})
+		})
+	}
+}
 func BenchmarkTransferPlainTCP(b *testing.B) {
 	benchmarkTransfer(b, 1, Config{ReceiveBuffer: 1 << 20, NoMPTCP: true})
 }

@@ -146,7 +146,6 @@ func (s *Stack) raceWon(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.
 	for i := len(c.subflows) - 1; i >= 0; i-- {
 		if other := c.subflows[i]; other != sf {
 			s.counters.RacersAborted++
-			r.loseKey(s, other)
 			s.abandonRacer(now, other)
 		}
 	}
@@ -165,10 +164,11 @@ func (s *Stack) raceWon(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.
 	}
 	s.known.remember(now, r.target(sf), sf.path, reason)
 	if reason != NoFallback {
-		r.loseKey(s, sf)
+		s.loseKey(sf)
 		s.plain(now, c, reason)
 	} else {
 		c.hs.setLocal(sf.join.key, sf.join.token)
+		sf.join.token = 0 // the connection's from now on
 		c.hs.setPeer(seg.Capable.Sender)
 		// RFC 8684, Section 3.1: checksums are used if either side asks for them.
 		c.hs.checksums = s.cfg.Checksums || seg.Capable.Checksums

@@ -402,7 +402,7 @@ func TestNoJoinFlag(t *testing.T) {
 
 // RFC 8684, Section 3.1 (KEY-01, KEY-02): keys come from the configured entropy and are drawn again while their token is in use.
 func TestKeysAndShards(t *testing.T) {
-	draws := []uint64{1, 1, 2}
+	draws := []uint64{0, 0, 0, 0, 1, 1, 2}
 	s := NewStack(Config{Entropy: func() uint64 { v := draws[0]; draws = draws[1:]; return v }})
 	a, ta, _ := s.newKey()
 	b, tb, ok := s.newKey()

@@ -19,10 +19,12 @@ type carriedSet struct {
 	held   int64   // bytes in ring
 }
 
-// piece is one chunk: data offsets [id, id+n).
+// piece is one chunk: data offsets [id, id+n). The first gone bytes are acknowledged, but stay in memory as long as the others: a
+// retransmission of those carries the mapping of the whole chunk, whose checksum is over all of it.
 type piece struct {
-	id int64
-	n  int
+	id   int64
+	n    int
+	gone int
 }
 
 // push notes a chunk that tcp was given.
@@ -34,28 +36,30 @@ func (s *carriedSet) push(id int64, n int) {
 		}
 		s.ring = ring
 	}
-	s.ring[s.tail&uint32(len(s.ring)-1)] = piece{id, n}
+	s.ring[s.tail&uint32(len(s.ring)-1)] = piece{id: id, n: n}
 	s.tail++
 	s.held += int64(n)
 	s.data.Add(seq.Range{Start: id, End: id + int64(n)})
 }
 
-// release notes that tcp let go of the oldest bytes it has: those of ch.
-func (s *carriedSet) release(ch tcp.Chunk) {
+// release notes that tcp let go of the oldest bytes it has: those of ch. When that was the rest of a chunk it returns the whole of it, whose memory
+// is not needed any more, and true.
+func (s *carriedSet) release(ch tcp.Chunk) (whole seq.Range, ok bool) {
 	if s.head == s.tail {
 		panic(fmt.Sprintf("mptcp: tcp releases [%d,+%d), but nothing is carried", ch.ID, ch.Len))
 	}
 	p := &s.ring[s.head&uint32(len(s.ring)-1)]
-	if p.id != ch.ID || p.n < ch.Len {
-		panic(fmt.Sprintf("mptcp: tcp releases [%d,+%d), the oldest chunk is [%d,+%d)", ch.ID, ch.Len, p.id, p.n))
+	if p.id+int64(p.gone) != ch.ID || p.n-p.gone < ch.Len {
+		panic(fmt.Sprintf("mptcp: tcp releases [%d,+%d), the oldest chunk is [%d,+%d) without %d", ch.ID, ch.Len, p.id, p.n, p.gone))
 	}
-	p.id += int64(ch.Len)
-	p.n -= ch.Len
-	if p.n == 0 {
-		s.head++
-	}
+	p.gone += ch.Len
 	s.held -= int64(ch.Len)
 	s.data.Remove(seq.Range{Start: ch.ID, End: ch.ID + int64(ch.Len)})
+	if p.gone < p.n {
+		return seq.Range{}, false
+	}
+	s.head++
+	return seq.Range{Start: p.id, End: p.id + int64(p.n)}, true
 }
 
 // oldest returns the data offset of the oldest byte that tcp holds, false if it holds none.
@@ -63,7 +67,8 @@ func (s *carriedSet) oldest() (int64, bool) {
 	if s.head == s.tail {
 		return 0, false
 	}
-	return s.ring[s.head&uint32(len(s.ring)-1)].id, true
+	p := &s.ring[s.head&uint32(len(s.ring)-1)]
+	return p.id + int64(p.gone), true
 }
 
 // heldBelow returns how many bytes below data offset o tcp holds.

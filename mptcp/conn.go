@@ -10,31 +10,8 @@ import (
 	"braid/clock"
 	"braid/congestion"
 	"braid/schedule"
+	"braid/trace"
 )
-
-/*
-What DATA expects of STACK beside face.go (delete this comment when both halves are there):
-
-  tcp.Config          NoDelay: true always: a small chunk that tcp holds could not grow any more, so mptcp does Nagle itself.
-                      Controller: c.joinGroup(sf.id, congestion.Config{...}); a subflow that never came up: c.leaveGroup(sf.id).
-                      InitialWindow: c.initialWindow(); WindowScale: c.windowScale(). UserTimeout: < 0 unless the connection is plain TCP.
-  c.hs                fields localKey, peerKey wire.Key; localIDSN, peerIDSN seq.Data; checksums, confirmed bool. DATA calls c.pm.confirmed(now), which sets confirmed.
-  sf.fillHandshake(now, seg, out) bool   out as PollSegment gave it; true: the segment's MPTCP options are complete (handshake, ADD_ADDR on an ACK of its own, ...).
-                      For MP_CAPABLE with data it may ask c.mappingChecksum(out.Chunk.ID, out.Chunk.Start, out.Chunk.Len).
-  drop / RST          a RST that STACK builds itself calls c.fillReset(sf, seg) (MP_FASTCLOSE, MP_FAIL) before sf.fillReset(seg).
-  sf.checkClosed(now) tcp may have reached Closed: if so out of the maps, and c.subflowGone is called (which takes sf out of c.subflows).
-                      DATA calls it after tcp.HandleTimeout and after PollSegment.
-  received MP_CAPABLE with data: nothing to do for STACK but checking the keys; DATA reads it as the mapping it is (CAP-06).
-  EventConnected, EventSubflowUp, EventSubflowDown, EventClosed are STACK's; EventReadable, EventWritable DATA's.
-  s.finish            calls c.release() when nothing needs the connection's memory any more.
-
-What STACK may call beside face.go:
-  c.setFallback(now, reason)  plain TCP from now on (also before established)
-  c.end(now, err)             the connection is over (handshake failed, ...): calls s.finish
-  c.outstanding() bool        data or DATA_FIN waits for a DATA_ACK
-  c.inPlace() bool            falling back in place is still possible
-  sf.usable() bool            may carry new data: active and not stale
-*/
 
 // Conn is one Multipath TCP connection: one byte stream each way over its subflows, or one plain TCP connection when the peer or
 // the path does not speak MPTCP. Its methods are called by the driver of its Stack, with the same clock.
@@ -60,6 +37,7 @@ type Conn struct {
 	everActive int        // subflows that were ever active
 	rotor      int        // index of the subflow that poll asks first
 
+	traced    uint8      // state as last traced
 	closed    bool       // the application called Close or Abort: it will neither read nor write
 	fastClose bool       // resets carry MP_FASTCLOSE
 	lingerAt  clock.Time // when a closed connection that cannot finish is aborted; Never while it is open
@@ -92,6 +70,7 @@ type subflowData struct {
 	fail     int64 // data offset that it names
 
 	lastDSS  clock.Time // when the last DSS came
+	bare     int        // segments in a row without one
 	dssBytes int64      // bytes that the peer acknowledged at subflow level since without a DSS
 	taken    int64      // subflow offset behind what tcp has handed up
 }
@@ -122,6 +101,7 @@ func (c *Conn) established(now clock.Time) {
 		panic(fmt.Sprintf("mptcp: connection %d established in state %d", c.id, c.state))
 	}
 	c.state = connOpen
+	c.traceState(now)
 	c.snd.short = true // whoever waits to write may
 	c.signalWritable()
 }
@@ -147,6 +127,10 @@ func (c *Conn) subflowActive(now clock.Time, sf *Subflow) {
 	c.lonelyAt = clock.Never
 	c.views.changed()
 	c.stack.wake(c)
+	sf.tcp.SetBlocked(c.snd.blocked)
+	if c.fin.queued {
+		c.advanceClose(now)
+	}
 	if c.fb.discard && c.subflows[0] != sf {
 		c.resumeAfterFail(now, c.subflows[0])
 	}
@@ -206,6 +190,7 @@ func (c *Conn) end(now clock.Time, err error) {
 		return
 	}
 	c.state = connOver
+	c.traceState(now)
 	c.err = err
 	c.stack.finish(now, c, err)
 	if c.closed {
@@ -215,12 +200,33 @@ func (c *Conn) end(now clock.Time, err error) {
 	c.signalWritable()
 }
 
+// traceState records a change of the connection's state.
+func (c *Conn) traceState(now clock.Time) {
+	const opening, open, fallen, closing, closed = 0, 1, 2, 3, 4 // the order of trace.ConnState's table
+	state := uint8(opening)
+	switch {
+	case c.state == connOver:
+		state = closed
+	case c.state == connOpen && c.fin.closing:
+		state = closing
+	case c.state == connOpen && c.fb.active:
+		state = fallen
+	case c.state == connOpen:
+		state = open
+	}
+	if state != c.traced {
+		c.trace(now, -1, trace.ConnState, int64(c.traced), int64(state))
+		c.traced = state
+	}
+}
+
 // release gives back all memory but what the application can still read. The Stack calls it when no subflow needs c any more.
 func (c *Conn) release() {
 	for _, sf := range c.subflows {
 		c.dropReceived(sf)
 		sf.data.carried.drain(func(int64, int) {})
 	}
+	c.stats.acked = c.snd.acked() - 1
 	c.snd.buf.Clear()
 	c.snd.reinject.Reset()
 	c.snd.holes.Reset()
@@ -252,6 +258,10 @@ func (c *Conn) Close(now clock.Time) error {
 	c.closed = true
 	c.rcv.queue.Clear(c.stack.pool)
 	if c.state == connOver {
+		return nil
+	}
+	if c.state == connOpening && c.snd.buf.Len() == 0 {
+		c.end(now, nil) // nothing was said: nobody has to be told
 		return nil
 	}
 	c.lingerAt = now.Add(c.stack.cfg.UserTimeout)

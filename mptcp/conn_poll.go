@@ -177,9 +177,6 @@ func (c *Conn) push(now clock.Time, sf *Subflow, r seq.Range, kind schedule.Kind
 		if len(c.views.list) > 1 {
 			d.carried.firsts.Add(r)
 		}
-		if c.fin.queued && !c.fin.sent && s.waiting() == 0 && r.End == s.end() && !c.fb.sending && !sf.needsKeys() {
-			c.sendFINWith(now, r, d)
-		}
 	} else if kind == schedule.Reinject {
 		s.reinject.Remove(r)
 		d.stats.reinjectedBytes += int64(n)
@@ -187,6 +184,9 @@ func (c *Conn) push(now clock.Time, sf *Subflow, r seq.Range, kind schedule.Kind
 	} else {
 		d.stats.copiedBytes += int64(n)
 		c.stack.counters.CopiedBytes += int64(n)
+	}
+	if c.fin.queued && !c.fin.acked && s.waiting() == 0 && r.End == s.end() && !c.fb.sending && !sf.needsKeys() {
+		c.sendFINWith(now, r, d)
 	}
 	s.buf.Hold(r.Start, n)
 	sf.tcp.Push(r.Start, n)

@@ -2,6 +2,7 @@ package mptcp
 
 import (
 	"net"
+	"time"
 
 	"braid/buffer"
 	"braid/clock"
@@ -17,10 +18,11 @@ type receiveStream struct {
 	ooo   buffer.Reassembly
 
 	window  tcp.ReceiveBuffer
-	fixed   int64 // Config.FixedReceiveWindow: the size; 0: window decides
-	told    int64 // fixed: right edge last advertised
-	ack64   bool  // DATA_ACKs go as 64 bits because the peer's mappings do
-	signals bool  // EventReadable was emitted since the last Read
+	fixed   int64      // Config.FixedReceiveWindow: the size; 0: window decides
+	told    int64      // fixed: right edge last advertised
+	gapAt   clock.Time // when the out-of-order queue last began to wait: at its first chunk, or when a gap was closed
+	ack64   bool       // DATA_ACKs go as 64 bits because the peer's mappings do
+	signals bool       // EventReadable was emitted since the last Read
 }
 
 func (r *receiveStream) init(cfg *Config) {
@@ -90,12 +92,28 @@ func (c *Conn) Read(now clock.Time, p []byte) (int, error) {
 		return n, nil
 	}
 	if c.rcv.fixed == 0 && c.mayGrow() {
-		c.rcv.window.OnRead(now, int64(n), c.rtt(0))
+		c.rcv.window.OnRead(now, int64(n), c.receiveRTT())
 	}
 	if c.rcv.wantsUpdate() {
 		c.announceWindow(now)
 	}
 	return n, nil
+}
+
+// receiveRTT returns the largest round-trip time of the subflows as the receiving side sees it.
+func (c *Conn) receiveRTT() time.Duration {
+	var most time.Duration
+	for _, sf := range c.subflows {
+		if !sf.usable() {
+			continue
+		}
+		rtt := sf.tcp.ReceiverRTT()
+		if rtt <= 0 {
+			rtt = sf.tcp.SRTT()
+		}
+		most = max(most, rtt)
+	}
+	return most
 }
 
 // mayGrow reports whether receive windows may still grow: not when the Stack's memory is nearly used up.

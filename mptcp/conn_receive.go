@@ -1,10 +1,20 @@
 package mptcp
 
 import (
+	"time"
+
 	"braid/buffer"
 	"braid/clock"
 	"braid/tcp"
+	"braid/trace"
 	"braid/wire"
+)
+
+// Bounds of the out-of-order queue's memory beside the window: tiny segments with gaps must not make the host hold a whole chunk for
+// each (SEC-07).
+const (
+	oooCostFactor = 2
+	oooCostFloor  = 256 << 10
 )
 
 // handleSegment takes what an acceptable segment of sf brought, after tcp and the handshakes have looked at it. Segments that
@@ -29,6 +39,10 @@ func (c *Conn) handleSegment(now clock.Time, sf *Subflow, seg *wire.Segment, res
 		if seg.Options&wire.OptDSS == 0 {
 			c.missingDSS(now, sf, seg, res)
 		}
+	} else if seg.Options&wire.OptDSS != 0 && c.contradicts(sf, seg) {
+		c.dropReceived(sf)
+		c.abort(now, ErrProtocol)
+		return
 	}
 	c.takeReceived(now, sf)
 	if sf.state == gone || c.state == connOver {
@@ -128,8 +142,9 @@ func (c *Conn) deliver(now clock.Time, sf *Subflow, ch *buffer.Chunk) {
 		c.deliverOutOfOrder(now, sf, ch)
 		return
 	}
+	before := r.next
 	c.append(now, ch)
-	c.readableAdvanced(now)
+	c.readableAdvanced(now, before, 0)
 }
 
 // append moves the chunk that is next in data order to the read queue.
@@ -148,13 +163,17 @@ func (c *Conn) deliverOutOfOrder(now clock.Time, sf *Subflow, ch *buffer.Chunk) 
 	r := &c.rcv
 	n := int64(len(ch.Data))
 	inOrder := ch.Start == r.next
-	if !inOrder && c.stack.Memory() > c.stack.cfg.StackMemory {
+	if !inOrder && (c.stack.Memory() > c.stack.cfg.StackMemory || r.ooo.Cost() > oooCostFactor*r.size()+oooCostFloor) {
 		// Not DATA_ACKed, so the peer sends it again; what is next in order is always taken.
 		c.stats.droppedMemory += n
 		c.stack.counters.DroppedMemoryBytes += n
 		c.stack.pool.Release(ch)
 		return
 	}
+	if r.ooo.Empty() {
+		r.gapAt = now
+	}
+	before := r.next
 	added := r.ooo.Insert(c.stack.pool, ch)
 	c.stats.duplicateIn += n - added
 	sf.data.stats.duplicateIn += n - added
@@ -162,9 +181,14 @@ func (c *Conn) deliverOutOfOrder(now clock.Time, sf *Subflow, ch *buffer.Chunk) 
 		for ch = r.ooo.Pop(r.next); ch != nil; ch = r.ooo.Pop(r.next) {
 			c.append(now, ch)
 		}
-		c.readableAdvanced(now)
+		waited := now.Sub(r.gapAt)
+		r.gapAt = now
+		c.readableAdvanced(now, before, waited)
 	}
 	c.stats.queued(&r.ooo)
+	if c.stack.cfg.Trace != nil {
+		c.trace(now, -1, trace.OutOfOrder, r.ooo.Bytes(), int64(r.ooo.Len()), r.next, max(0, r.edge-r.next))
+	}
 }
 
 // trimBeyond cuts off what lies beyond the advertised window or the peer's DATA_FIN; nil if nothing is left.
@@ -184,8 +208,12 @@ func (c *Conn) trimBeyond(ch *buffer.Chunk) *buffer.Chunk {
 	return ch
 }
 
-// readableAdvanced follows up when the read queue grew.
-func (c *Conn) readableAdvanced(now clock.Time) {
+// readableAdvanced follows up when the read queue grew, from data offset before on; waited is how long the first of it may have waited
+// for a gap to close.
+func (c *Conn) readableAdvanced(now clock.Time, before int64, waited time.Duration) {
+	if c.stack.cfg.Trace != nil {
+		c.trace(now, -1, trace.Delivered, c.rcv.next, c.rcv.next-before, int64(waited))
+	}
 	if c.fin.peer >= 0 {
 		c.reachPeerFIN(now)
 	}

@@ -37,8 +37,13 @@ func (c *Conn) handleTimeout(now clock.Time) {
 			i++
 		}
 	}
-	if c.state == connOpen {
+	switch c.state {
+	case connOpen:
 		c.ownTimeouts(now)
+	case connOpening:
+		if now >= c.lingerAt || c.snd.stuckAt != clock.Never && now >= c.snd.stuckAt.Add(c.stack.cfg.UserTimeout) {
+			c.end(now, fmt.Errorf("%w: not connected", ErrTimeout))
+		}
 	}
 	c.stack.wake(c)
 	c.stack.rearm(c)
@@ -109,5 +114,10 @@ func (c *Conn) stuck(now clock.Time) {
 	c.abort(now, fmt.Errorf("%w: no subflow delivered the data in %v", ErrTimeout, c.stack.cfg.UserTimeout))
 }
 
-// armStuck tells the Stack that the timer for stuck data may run now.
-func (c *Conn) armStuck(clock.Time) { c.stack.rearm(c) }
+// noteStuck notes since when something waits without progress: from now on, if anything waits.
+func (c *Conn) noteStuck(now clock.Time) {
+	c.snd.stuckAt = clock.Never
+	if c.snd.buf.Len() > 0 || c.fin.sent && !c.fin.acked && !c.fb.sending {
+		c.snd.stuckAt = now
+	}
+}

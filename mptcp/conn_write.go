@@ -30,13 +30,14 @@ func (c *Conn) Write(now clock.Time, p []byte) (int, error) {
 	n := int(min(int64(len(p)), c.room()))
 	if n > 0 {
 		idle := c.snd.waiting() == 0
-		if c.snd.buf.Len() == 0 {
-			c.snd.stuckAt = now
-		}
+		first := c.snd.stuckAt == clock.Never
 		c.snd.buf.Append(p[:n])
+		if first {
+			c.noteStuck(now)
+			c.stack.rearm(c)
+		}
 		if idle {
 			c.stack.wake(c)
-			c.armStuck(now)
 		}
 	}
 	if n < len(p) {
@@ -74,22 +75,23 @@ func (c *Conn) signalWritable() {
 	c.stack.emit(Event{Kind: EventWritable, Conn: c})
 }
 
-// tuneSendLimit lets the application write ahead twice what the subflows send in the longest of their round-trip times: data
-// stays buffered until it is DATA_ACKed, and what went over a fast subflow waits for what went over the slowest (RFC 8684,
-// Section 3.3.5; RFC 6182, Section 5.3 has the same product for the receiver).
+// tuneSendLimit lets the application write ahead twice what can be on its way: data stays buffered until it is DATA_ACKed, and the DATA_ACK
+// of what a fast subflow delivered may have to wait for what a slow one carries (RFC 8684, Section 3.3.5). So each window counts as often as it
+// turns over in the longest round-trip time.
 func (c *Conn) tuneSendLimit() {
-	var windows, longest, rate float64 // bytes, seconds, bytes per second
+	longest := c.rtt(0)
+	var sum float64
 	for _, sf := range c.subflows {
-		if !sf.usable() {
+		if sf.state != active {
 			continue
 		}
-		w := float64(sf.tcp.Window())
-		windows += w
-		if rtt := sf.tcp.SRTT().Seconds(); rtt > 0 {
-			longest = max(longest, rtt)
-			rate += w / rtt
+		turns := 1.0
+		if srtt := sf.tcp.SRTT(); srtt > 0 && longest > srtt {
+			turns = float64(longest) / float64(srtt)
 		}
+		sum += float64(sf.tcp.Window()) * turns
 	}
-	limit := int64(2 * max(windows, rate*longest))
-	c.snd.limit = min(max(c.snd.limit, limit), c.stack.cfg.SendBuffer)
+	if limit := int64(min(2*sum, float64(c.stack.cfg.SendBuffer))); limit > c.snd.limit {
+		c.snd.limit = limit
+	}
 }

@@ -33,6 +33,7 @@ type Counters struct {
 	Accepts                            int64 // connections that entered an accept queue
 	SYNsReceived                       int64
 	SYNsDropped                        int64 // refused because of MaxConns or memory
+	CookiesSent, CookiesReturned       int64 // SYNs answered without keeping anything, and those that came back
 	HalfOpenEvicted                    int64 // half-open connections that made room for newer ones
 	HalfOpenExpired                    int64 // half-open connections and joins never completed
 	AcceptOverflows                    int64 // completed handshakes that found the accept queue full

@@ -49,8 +49,10 @@ func (c *Conn) finishWriting(now clock.Time) {
 // sendFINWith lets the DATA_FIN travel with r, the last of the data, about to be pushed to the subflow of d.
 func (c *Conn) sendFINWith(now clock.Time, r seq.Range, d *subflowData) {
 	d.finChunk = r.Start
-	c.fin.sent = true
-	c.fin.resendAt = now.Add(c.finInterval())
+	if !c.fin.sent {
+		c.fin.sent = true
+		c.fin.resendAt = now.Add(c.finInterval())
+	}
 }
 
 // finInterval is how long to wait for the DATA_ACK of a DATA_FIN: it doubles with each repetition.
@@ -62,7 +64,10 @@ func (c *Conn) finInterval() time.Duration {
 // sendFIN makes a DATA_FIN leave on an ACK of its own on every subflow that works: one that fails cannot hold up the close.
 func (c *Conn) sendFIN(now clock.Time) {
 	f := &c.fin
-	f.sent = true
+	if !f.sent {
+		f.sent = true
+		c.noteStuck(now)
+	}
 	for _, sf := range c.subflows {
 		if sf.up() {
 			sf.data.finDue = true
@@ -160,6 +165,7 @@ func (c *Conn) advanceClose(now clock.Time) {
 	}
 	f.closing = true
 	c.hs.noJoins = true
+	c.traceState(now)
 	c.stack.unregister(c)
 	c.closeSubflows(now)
 	switch {
@@ -206,7 +212,7 @@ func (c *Conn) peerClosed(now clock.Time, sf *Subflow) {
 		c.setFallback(now, FallbackNoMapping)
 	}
 	switch {
-	case c.fb.receiving:
+	case c.fb.any():
 		c.fin.peer = c.rcv.next
 		c.fin.peerReached = true
 		c.signalReadable()

@@ -102,13 +102,18 @@ func (s *Stack) candidates(now clock.Time, targets []netip.AddrPort, ids []PathI
 // reaches returns the address under which target is reached over p, false if it cannot be.
 func (p *path) reaches(target netip.AddrPort) (netip.AddrPort, bool) {
 	if p.Remote.IsValid() {
-		return p.Remote, true
+		return p.Remote, p.Kind == UDP || p.local.IsValid()
 	}
 	local := p.Local.Addr()
-	if !local.IsValid() || target.Addr().Is4() == local.Is4() {
-		return target, target.IsValid()
+	switch {
+	case !target.IsValid() || target.Port() == 0:
+		return target, false
+	case p.Kind == UDP && (!local.IsValid() || local.Is6() && local.IsUnspecified()):
+		return target, true // a socket of both families
+	case p.Kind == IP && !p.local.IsValid():
+		return target, false // no address to send from
 	}
-	return target, p.Kind == UDP && local.IsUnspecified() && target.IsValid() // a socket of both families
+	return target, target.Addr().Is4() == local.Is4()
 }
 
 // startNext sends the next candidate's SYN.
@@ -194,8 +199,8 @@ func (r *race) target(sf *Subflow) netip.AddrPort {
 	return sf.remote
 }
 
-// loseKey gives the key of a subflow back that will not be the connection's.
-func (r *race) loseKey(s *Stack, sf *Subflow) {
+// loseKey gives the key of a subflow back that is not the connection's.
+func (s *Stack) loseKey(sf *Subflow) {
 	if sf.join.token != 0 {
 		s.freeToken(sf.join.token)
 		sf.join.token = 0
@@ -204,8 +209,6 @@ func (r *race) loseKey(s *Stack, sf *Subflow) {
 
 // lost says that a racing subflow is gone: refused, timed out, or its path was removed. The next candidate need not wait any more.
 func (r *race) lost(now clock.Time, sf *Subflow, err error) {
-	s := r.conn.stack
-	r.loseKey(s, sf)
 	for i, x := range r.running {
 		if x.sf == sf {
 			r.running = append(r.running[:i], r.running[i+1:]...)
@@ -253,11 +256,6 @@ func (r *race) pathAdded(now clock.Time, p *path) {
 func (r *race) expire(now clock.Time) {
 	switch {
 	case now >= r.giveUpAt:
-		for len(r.running) > 0 {
-			x := r.running[len(r.running)-1]
-			r.running = r.running[:len(r.running)-1]
-			r.loseKey(r.conn.stack, x.sf)
-		}
 		r.fail(now, ErrTimeout)
 	case now >= r.nextAt:
 		r.startNext(now)
@@ -274,6 +272,7 @@ func (s *Stack) abandonRacer(now clock.Time, sf *Subflow) {
 	}
 	sf.setState(gone)
 	s.unlink(sf)
+	s.loseKey(sf)
 	c.removeSubflow(sf)
 	c.leaveGroup(sf.id)
 }

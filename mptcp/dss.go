@@ -4,6 +4,7 @@ import (
 	"braid/clock"
 	"braid/seq"
 	"braid/tcp"
+	"braid/trace"
 	"braid/wire"
 )
 
@@ -66,7 +67,8 @@ func (c *Conn) fillData(now clock.Time, sf *Subflow, seg *wire.Segment, out *tcp
 	if d.failDue && out.Len == 0 && room >= wire.MPFailLen {
 		seg.Options |= wire.OptMPFail
 		seg.Fail.DataSeq = c.hs.peerIDSN.At(d.fail)
-		d.failDue = false
+		c.fb.repeats--
+		d.failDue = c.fb.repeats > 0 && c.fb.failed && !c.fb.receiving
 		c.stack.counters.FailsSent++
 		room -= wire.MPFailLen
 	}
@@ -84,7 +86,7 @@ func (c *Conn) fillMapping(d *subflowData, dss *wire.DSS, ch *tcp.Chunk) {
 	dss.DataSeq = c.hs.localIDSN.At(ch.ID)
 	dss.Subflow = uint32(ch.Start)
 	dss.Length = uint16(ch.Len)
-	if ch.ID == d.finChunk {
+	if ch.ID == d.finChunk && ch.ID+int64(ch.Len) == c.fin.offset {
 		// RFC 8684, Section 3.3.3: with data, the DATA_FIN makes the mapping one longer than its bytes.
 		dss.DataFIN = true
 		dss.Length++
@@ -137,7 +139,7 @@ func (c *Conn) copyPayload(dst []byte, o int64, n int) wire.Sum {
 // takeDSS obeys a DSS.
 func (c *Conn) takeDSS(now clock.Time, sf *Subflow, seg *wire.Segment) {
 	dss := &seg.DSS
-	sf.data.lastDSS, sf.data.dssBytes = now, 0
+	sf.data.lastDSS, sf.data.dssBytes, sf.data.bare = now, 0, 0
 	if !c.hs.confirmed && (dss.HasAck || dss.HasMap) {
 		c.pm.confirmed(now)
 	}
@@ -197,7 +199,12 @@ func (c *Conn) takeCapableData(now clock.Time, sf *Subflow, o *wire.MPCapable) {
 
 // addMapping files a mapping of the peer's.
 func (c *Conn) addMapping(now clock.Time, sf *Subflow, m mapping) {
-	switch sf.data.maps.add(m) {
+	verdict := sf.data.maps.add(m)
+	if c.stack.cfg.Trace != nil && verdict != mapKnown {
+		fin := int64(m.length) > m.end-m.start
+		c.trace(now, int16(sf.id), trace.Mapping, m.data, m.data+m.end-m.start, m.start, trace.Bool(fin), 0, trace.Bool(verdict == mapNew))
+	}
+	switch verdict {
 	case mapNew:
 		if !sf.data.backlog.empty() {
 			c.explain(now, sf, true)
@@ -265,6 +272,7 @@ func (c *Conn) dataAcked(now clock.Time, ack int64) {
 	}
 	ack = min(ack, s.end())
 	if ack == s.acked() {
+		c.noteStuck(now)
 		return
 	}
 	s.ack(ack)

@@ -56,7 +56,7 @@ func (s *Stack) handleDatagram(now clock.Time, p *path, from netip.AddrPort, b [
 		}
 		s.handleEnveloped(now, p, from, &shim, len(b))
 	case wire.ShimChallenge:
-		s.handleChallenge(now, p, from, &shim)
+		s.handleChallenge(p, from, &shim)
 	case wire.ShimResponse:
 		s.handleResponse(now, from, &shim)
 	case wire.ShimVersions:
@@ -110,12 +110,12 @@ func (s *Stack) handleEnveloped(now clock.Time, p *path, from netip.AddrPort, sh
 
 // deliverEnveloped takes a segment of a subflow.
 func (s *Stack) deliverEnveloped(now clock.Time, sf *Subflow, from netip.AddrPort, shim *wire.Shim, size int) {
-	if shim.HasSender && sf.state == synSent && s.in.Flags.Has(wire.SYN|wire.ACK) && sf.tcp != nil {
-		sf.env.remoteTag = shim.SenderTag
-		if from != sf.env.to { // the server answers from another address: only the one that was asked counts
+	if shim.HasSender && sf.state == synSent && s.in.Flags.Has(wire.SYN|wire.ACK) {
+		if from != sf.env.to { // only the address that was asked can answer
 			s.counters.DropNotOurs++
 			return
 		}
+		sf.env.remoteTag = shim.SenderTag
 	}
 	s.accepted = false
 	s.deliver(now, sf, &s.in)
@@ -124,7 +124,7 @@ func (s *Stack) deliverEnveloped(now clock.Time, sf *Subflow, from netip.AddrPor
 	}
 }
 
-// rebind starts or goes on to prove a new outer address. An acceptable segment came from it; it is used for sending only when it has
+// rebind starts or goes on to prove a new outer address. An acceptable segment or a genuine repetition came from it; it is used for sending only when it has
 // also echoed a fresh number, and gets no more than three times what came from it until then.
 func (s *Stack) rebind(now clock.Time, sf *Subflow, from netip.AddrPort, size int) {
 	m := sf.env.moving
@@ -149,14 +149,10 @@ func (s *Stack) rebind(now clock.Time, sf *Subflow, from netip.AddrPort, size in
 }
 
 // handleChallenge returns the number of a challenge to where it came from.
-func (s *Stack) handleChallenge(now clock.Time, p *path, from netip.AddrPort, shim *wire.Shim) {
+func (s *Stack) handleChallenge(p *path, from netip.AddrPort, shim *wire.Shim) {
 	env := s.envelopeOf(shim.Tag)
 	if env == nil || env.remoteTag == 0 {
 		s.counters.DropUnknownTag++
-		return
-	}
-	if !s.limiter.allow(now) {
-		s.counters.ResetsLimited++
 		return
 	}
 	s.sendShim(p.id, from, &wire.Shim{

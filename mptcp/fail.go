@@ -11,13 +11,26 @@ import (
 // failWait is how long the infinite mapping is waited for after an MP_FAIL, beside a few round trips.
 const failWait = 3 * time.Second
 
+// failRepeats ACKs carry an MP_FAIL as long as it is not answered: any of them may be lost.
+const failRepeats = 10
+
 // checksumFailed handles a mapping whose checksum is wrong: somebody changed the payload on the way. The bytes are not delivered and not
 // DATA_ACKed. With another subflow, or if falling back in place is impossible, this one is reset with MP_FAIL and the
 // data comes again elsewhere. On the only subflow MP_FAIL goes on an ACK, and everything is discarded until the infinite
-// mapping comes (RFC 8684, Section 3.7). It reports whether the subflow is still there.
-func (c *Conn) checksumFailed(now clock.Time, sf *Subflow, m *mapping) bool {
+// mapping comes (RFC 8684, Section 3.7). When falling back has begun, the bytes are dropped: they come again under the infinite mapping.
+//
+// The bytes are the n chunks of the backlog from i on. It reports whether the others may be looked at.
+func (c *Conn) checksumFailed(now clock.Time, sf *Subflow, i, n int, m *mapping) bool {
 	d := &sf.data
 	c.stack.counters.ChecksumErrors++
+	if c.fb.any() {
+		for ; n > 0; n-- {
+			ch := d.backlog.chunks[i]
+			d.backlog.remove(i, i+1)
+			c.discard(ch)
+		}
+		return true
+	}
 	d.failDue, d.fail = true, m.data
 	if !sf.initial || !c.inPlace() {
 		c.stack.drop(now, sf, wire.ResetMiddlebox, true)
@@ -25,6 +38,7 @@ func (c *Conn) checksumFailed(now clock.Time, sf *Subflow, m *mapping) bool {
 	}
 	f := &c.fb
 	f.failed, f.discard = true, true
+	f.repeats = failRepeats
 	f.failAt = now.Add(max(failWait, 8*sf.tcp.RTO()))
 	for _, ch := range d.backlog.chunks {
 		c.discard(ch)
@@ -54,6 +68,7 @@ func (c *Conn) takeFail(now clock.Time, sf *Subflow, _ seq.Data) {
 	}
 	if !c.fb.failed {
 		c.fb.failed = true
+		c.fb.repeats = failRepeats
 		sf.data.failDue, sf.data.fail = true, c.rcv.next
 		sf.tcp.RequestAck(now)
 	}

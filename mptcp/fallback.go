@@ -4,10 +4,14 @@ import (
 	"math"
 
 	"braid/clock"
+	"braid/seq"
 	"braid/tcp"
 	"braid/trace"
 	"braid/wire"
 )
+
+// bareSegments in a row without a DSS mean that the peer has fallen back although it spoke MPTCP before.
+const bareSegments = 3
 
 // fallbackState says how far the connection is plain TCP (RFC 8684, Section 3.7). Falling back is for good. At the handshake and at
 // the beginning it happens in both directions at once; after a failed checksum each direction turns to the infinite mapping by itself.
@@ -18,9 +22,11 @@ type fallbackState struct {
 	reason    FallbackReason
 
 	delta    int64 // receiving: data offset minus subflow offset
+	begin    int64 // receiving: subflow offset from which on that holds
 	infinite int64 // sending: subflow offset of the chunk that declares the infinite mapping; -1: none has to
 
 	failed  bool       // we sent MP_FAIL
+	repeats int        // on how many more ACKs it goes if it is not answered
 	discard bool       // after it: nothing is taken until the infinite mapping comes
 	failAt  clock.Time // when we stop waiting for it; Never: not waiting
 }
@@ -94,6 +100,7 @@ func (c *Conn) noteFallback(now clock.Time, reason FallbackReason) {
 	c.hs.noJoins = true
 	c.views.changed()
 	c.trace(now, -1, trace.Fallback, cause, c.snd.acked())
+	c.traceState(now)
 }
 
 // flushBacklog delivers what waited for mappings that will never come.
@@ -115,8 +122,12 @@ func (c *Conn) flushBacklog(now clock.Time, sf *Subflow) {
 // missingDSS looks at a segment without DSS. At the beginning of a connection, before any sign that MPTCP gets through, data
 // without a mapping or an acknowledgment of data without a DATA_ACK means that a middlebox removes the options: both ends go on as
 // plain TCP (RFC 8684, Section 3.7). Later, or with more subflows, it is the subflow that is reset, when it is certain.
+//
+// A host that was shown MPTCP by the peer's first mapping still follows a peer that falls back because none of our DATA_ACKs got through:
+// within the first window, while the peer has not DATA_ACKed anything, and when several segments in a row come without a DSS.
 func (c *Conn) missingDSS(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.Result) {
-	if c.hs.confirmed || seg.Options&wire.OptMPTCP != 0 || seg.Flags&wire.RST != 0 || !sf.initial || !c.inPlace() {
+	sf.data.bare++
+	if c.hs.confirmed && (sf.data.bare < bareSegments || !c.firstWindow()) || seg.Options&wire.OptMPTCP != 0 || seg.Flags&wire.RST != 0 || !sf.initial || !c.inPlace() {
 		return
 	}
 	switch {
@@ -125,6 +136,23 @@ func (c *Conn) missingDSS(now clock.Time, sf *Subflow, seg *wire.Segment, res tc
 	case res.AckedData:
 		c.setFallback(now, FallbackNoDataAck)
 	}
+}
+
+// contradicts reports whether a segment says, after the fallback, that its payload belongs elsewhere: the peer did not fall back and goes on
+// as MPTCP. Nothing can be delivered safely then.
+func (c *Conn) contradicts(sf *Subflow, seg *wire.Segment) bool {
+	dss := &seg.DSS
+	if !dss.HasMap || dss.Length == 0 || dss.DataFIN && dss.Length == 1 || len(seg.Payload) == 0 {
+		return false
+	}
+	sub := seq.Number(0).Offset(seq.Number(dss.Subflow), sf.tcp.ReceivedOffset())
+	return c.fb.receiving && sub+c.fb.delta != c.dataOffset(dss.DataSeq, dss.Map64) && sub >= c.fb.begin
+}
+
+// firstWindow reports whether no more than a first window of data has come, all in the order of the subflow, and the peer has
+// DATA_ACKed nothing.
+func (c *Conn) firstWindow() bool {
+	return c.snd.acked() == 1 && c.rcv.next <= c.stack.cfg.InitialReceive && c.rcv.ooo.Empty()
 }
 
 // startInfinite turns our direction to the infinite mapping: everything that the peer has not DATA_ACKed is sent again as the rest of the
@@ -146,6 +174,7 @@ func (c *Conn) startInfinite(now clock.Time, sf *Subflow) {
 		c.fin.resendAt = clock.Never
 	}
 	f.active = f.receiving
+	c.traceState(now)
 	c.advanceClose(now)
 	c.stack.wake(c)
 }
@@ -172,7 +201,7 @@ func (c *Conn) takeInfinite(now clock.Time, sf *Subflow, sub, data int64) {
 		return
 	}
 	f.failAt = clock.Never
-	f.delta = data - sub
+	f.delta, f.begin = data-sub, sub
 	sf.data.maps.addInfinite(sub, data)
 	if f.reason == NoFallback {
 		f.reason = FallbackPeer
@@ -185,6 +214,7 @@ func (c *Conn) takeInfinite(now clock.Time, sf *Subflow, sub, data int64) {
 	f.receiving = true
 	f.discard = sub > sf.tcp.ReceivedOffset() && f.discard
 	f.active = true
+	c.traceState(now)
 	if !sf.data.backlog.empty() {
 		c.explain(now, sf, true)
 	}

@@ -35,14 +35,15 @@ type halfOpen struct {
 	remoteID                uint8
 	backupPeer              bool
 
-	born     clock.Time
-	sent     uint8      // SYN/ACKs
-	due      bool       // one is to be sent
-	at       clock.Time // when it is sent again
-	strikes  uint8      // third packets that speak MPTCP but bring no keys
-	received int        // UDP: bytes that came from the address
-	answered int        // UDP: bytes sent to it
-	smallest int        // UDP: the last SYN's size
+	born      clock.Time
+	sent      uint8      // SYN/ACKs
+	due       bool       // one is to be sent
+	at        clock.Time // when it is sent again
+	stateless bool       // rebuilt from a cookie: in no table
+	strikes   uint8      // third packets that speak MPTCP but bring no keys
+	received  int        // UDP: bytes that came from the address
+	answered  int        // UDP: bytes sent to it
+	smallest  int        // UDP: the last SYN's size
 
 	prev, nextHalf *halfOpen
 }
@@ -112,10 +113,7 @@ func (l *halfList) remove(h *halfOpen) {
 func (s *Stack) newHalfOpen(now clock.Time, key tuple, r *route, size int) *halfOpen {
 	seg := &s.in
 	h := &halfOpen{stack: s, route: *r, key: key, born: now, at: clock.Never, received: size, smallest: size}
-	h.syn = synRecord{
-		seq: seg.Seq, window: seg.Window, options: seg.Options & synOptions,
-		mss: seg.MSS, tsVal: seg.TSVal, windowScale: seg.WindowScale,
-	}
+	h.syn.read(seg)
 	h.iss = s.iss()
 	h.timestampOffset = uint32(s.cfg.Entropy())
 	if h.kind == UDP {
@@ -139,7 +137,7 @@ func (h *halfOpen) close() {
 // unlink takes h out of all tables; its token stays reserved.
 func (h *halfOpen) unlink() {
 	s := h.stack
-	if h.dead {
+	if h.dead || h.stateless {
 		return
 	}
 	if s.halves[h.key] == h {
@@ -246,6 +244,9 @@ func (h *halfOpen) complete(now clock.Time, seg *wire.Segment) {
 	c := s.newConn(now, false)
 	switch {
 	case keys:
+		if h.stateless {
+			s.tokens[h.token] = nil
+		}
 		c.hs.setLocal(h.localKey, h.token)
 		c.hs.setPeer(seg.Capable.Sender)
 		c.hs.checksums = s.cfg.Checksums || h.peerChecksums
@@ -322,6 +323,14 @@ func (h *halfOpen) replay(cfg tcp.Config, now clock.Time) *tcp.Conn {
 	return t
 }
 
+// read keeps what TCP needs of a SYN.
+func (y *synRecord) read(seg *wire.Segment) {
+	*y = synRecord{
+		seq: seg.Seq, window: seg.Window, options: seg.Options & synOptions,
+		mss: seg.MSS, tsVal: seg.TSVal, windowScale: seg.WindowScale,
+	}
+}
+
 // segment returns the SYN as TCP saw it.
 func (y *synRecord) segment(r *route) wire.Segment {
 	return wire.Segment{
@@ -337,6 +346,23 @@ func (h *halfOpen) pollTask(now clock.Time, buf []byte) (Packet, bool) {
 	}
 	h.due = false
 	s := h.stack
+	p := h.synAck(now, buf)
+	h.sent++
+	h.at = now.Add(synAckFirst << min(h.sent-1, synAckTries))
+	if h.kind == UDP {
+		// Nothing larger than the SYN, and not more than three times what came (docs/encapsulation.md).
+		if p.Len > h.smallest || h.answered+p.Len > amplification*h.received {
+			s.counters.AmplificationHeld++
+			return Packet{}, false
+		}
+		h.answered += p.Len
+	}
+	return p, true
+}
+
+// synAck writes the SYN/ACK.
+func (h *halfOpen) synAck(now clock.Time, buf []byte) Packet {
+	s := h.stack
 	cfg := s.tcpConfig(&h.route)
 	cfg.ISS, cfg.TimestampOffset = h.iss, h.timestampOffset
 	cfg.Controller = idleController{}
@@ -344,8 +370,8 @@ func (h *halfOpen) pollTask(now clock.Time, buf []byte) (Packet, bool) {
 	cfg.InitialWindow, cfg.WindowScale = s.cfg.initialWindow(), s.cfg.windowScale()
 	syn := h.syn.segment(&h.route)
 	t := tcp.Accept(now, cfg, &syn)
-	seg := &s.seg
-	if !t.PollSegment(now, seg, &s.out, 0, 0) {
+	seg := &s.rstSeg
+	if !t.PollSegment(now, seg, &s.rstOut, 0, 0) {
 		panic("mptcp: no SYN/ACK")
 	}
 	switch {
@@ -358,18 +384,7 @@ func (h *halfOpen) pollTask(now clock.Time, buf []byte) (Packet, bool) {
 		seg.Capable = s.capable(s.cfg.Checksums || h.peerChecksums)
 		seg.Capable.Keys, seg.Capable.Sender = 1, h.localKey
 	}
-	p := h.buildBare(seg, buf)
-	h.sent++
-	h.at = now.Add(synAckFirst << min(h.sent-1, synAckTries))
-	if h.kind == UDP {
-		// Nothing larger than the SYN, and not more than three times what came (docs/encapsulation.md).
-		if p.Len > h.smallest || h.answered+p.Len > amplification*h.received {
-			s.counters.AmplificationHeld++
-			return Packet{}, false
-		}
-		h.answered += p.Len
-	}
-	return p, true
+	return h.buildBare(seg, buf)
 }
 
 // expire sends the SYN/ACK again, or gives up.

@@ -14,6 +14,7 @@ import (
 // connStats count what a connection did.
 type connStats struct {
 	read, delivered      int64
+	acked                int64 // bytes DATA_ACKed when the connection ended
 	duplicateIn          int64
 	beyondWindow         int64
 	droppedMemory        int64
@@ -132,6 +133,9 @@ func (c *Conn) Info(now clock.Time) Info {
 		NewBytes: c.stats.goneNew, ReinjectedBytes: c.stats.goneReinject, RedundantBytes: c.stats.goneCopy,
 		DuplicateBytes: c.stats.duplicateIn, BeyondWindowBytes: c.stats.beyondWindow,
 		DroppedBytes: c.stats.droppedMemory + c.stats.discarded,
+	}
+	if c.state == connOver {
+		i.Acked = c.stats.acked
 	}
 	for _, sf := range c.subflows {
 		w := c.subflowInfo(now, sf)

@@ -22,6 +22,9 @@ type joinState struct {
 	gaveUp                  bool  // ... because those with them were not answered
 }
 
+// synRetries lets TCP try for longer than a Dial lasts or the path manager waits: they decide.
+const synRetries = 20
+
 // The third ACK of MP_JOIN is sent again until it is acknowledged (RFC 8684, Section 3.2).
 const (
 	joinAckFirst = 200 * time.Millisecond // at least; more than one RTT
@@ -194,6 +197,7 @@ func (s *Stack) connect(now clock.Time, sf *Subflow) {
 	sf.iss = s.iss()
 	cfg := s.tcpConfig(&sf.route)
 	cfg.TimestampOffset = uint32(s.cfg.Entropy())
+	cfg.SYNRetries = synRetries
 	s.configure(sf, &cfg)
 	sf.tcp = tcp.Dial(now, cfg)
 	s.wake(sf.conn)

@@ -103,16 +103,25 @@ func (s *Stack) handleSYN(now clock.Time, key tuple, r *route, size int) {
 		s.counters.SYNsDropped++
 		return
 	}
+	if l.half.n >= s.cfg.Backlog && r.kind == IP {
+		s.answerStateless(now, key, r)
+		return
+	}
 	h := s.newHalfOpen(now, key, r, size)
 	h.listener = l
-	// A SYN with both options is neither (RFC 8684, Section 3.1 and 3.2): it is plain TCP.
-	if capable && !join && !s.cfg.NoMPTCP && offerable(&seg.Capable) {
+	if s.offered(seg) {
 		h.localKey, h.token, h.mptcp = s.newKey()
 		h.peerChecksums = seg.Capable.Checksums
 		h.peerNoJoin = seg.Capable.NoJoin
 	}
 	l.half.add(h, s.cfg.Backlog)
 	h.answer()
+}
+
+// offered reports whether a SYN asks for MPTCP in a way that we can answer. One with both options is neither
+// (RFC 8684, Sections 3.1 and 3.2): it is plain TCP.
+func (s *Stack) offered(seg *wire.Segment) bool {
+	return seg.Has(wire.OptMPCapable) && !seg.Has(wire.OptMPJoin) && !s.cfg.NoMPTCP && offerable(&seg.Capable)
 }
 
 // enqueue puts an established connection into the accept queue.

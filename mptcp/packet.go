@@ -202,6 +202,10 @@ func (s *Stack) handleUnknown(now clock.Time, key tuple, r *route, size int) {
 	case seg.Flags&(wire.SYN|wire.ACK|wire.RST) == wire.SYN:
 		s.handleSYN(now, key, r, size)
 	default:
+		if h := s.fromCookie(now, key, r); h != nil {
+			h.complete(now, seg)
+			return
+		}
 		s.refuse(now, r, seg)
 	}
 }

@@ -44,8 +44,8 @@ const (
 	joinBeside    = 10 * time.Second // a subflow silent for so long gets a second one beside it: a middlebox may have forgotten the first
 	synsPerJoin   = 5                // SYNs of one join before another one, from another port, takes its place
 	lookEvery     = 5 * time.Second
-	quietFor      = 15 * time.Second // a subflow that was not heard for so long while others were is asked
-	quietQuestion = 4                // ... and given up when it did not answer so many times
+	quietFor      = 25 * time.Second // a subflow that was not heard for so long, a keep-alive's time included, while others were is asked
+	quietQuestion = 2                // ... and given up when it did not answer so many times
 )
 
 // silence is what the path manager keeps of a subflow.

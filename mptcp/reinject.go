@@ -28,9 +28,13 @@ func (c *Conn) takeReleased(now clock.Time, sf *Subflow) {
 	}
 	var to int64
 	for ; ok; ch, ok = sf.tcp.NextReleased() {
-		sf.data.carried.release(ch)
-		c.snd.buf.Release(ch.ID, ch.Len)
+		if whole, ok := sf.data.carried.release(ch); ok {
+			c.snd.buf.Release(whole.Start, int(whole.Len()))
+		}
 		to = ch.ID + int64(ch.Len)
+		if ch.ID <= c.snd.acked() && to > c.snd.acked() {
+			c.snd.sink = sf.path
+		}
 		sf.data.dssBytes += int64(ch.Len)
 		if c.fb.sending && ch.Start >= c.fb.infinite && to > c.snd.acked() {
 			// Under the infinite mapping the subflow's acknowledgment is that of the data (RFC 8684, Section 3.7).
@@ -119,8 +123,9 @@ func (c *Conn) offerAll(now clock.Time, sf *Subflow, cause int64, ask bool) {
 // abandon takes back what sf carried when it is gone: at once it is for the others (RFC 8684, Section 3.3.6).
 func (c *Conn) abandon(now clock.Time, sf *Subflow) {
 	for ch, ok := sf.tcp.NextReleased(); ok; ch, ok = sf.tcp.NextReleased() {
-		sf.data.carried.release(ch)
-		c.snd.buf.Release(ch.ID, ch.Len)
+		if whole, ok := sf.data.carried.release(ch); ok {
+			c.snd.buf.Release(whole.Start, int(whole.Len()))
+		}
 	}
 	if c.state == connOpen && !c.fb.any() {
 		carried := &sf.data.carried.data
@@ -161,21 +166,39 @@ func (c *Conn) dropWorstHolder(now clock.Time) {
 func (c *Conn) dataProgress(now clock.Time) {
 	s := &c.snd
 	s.movedAt, s.backoff = now, 0
-	s.stuckAt = now
-	if s.buf.Len() == 0 {
-		s.stuckAt = clock.Never
+	c.noteStuck(now)
+	if s.acked() >= s.tuneAt {
+		c.tuneSendLimit()
+		s.tuneAt = s.acked() + s.limit/8
 	}
 	if !s.inFlight() {
 		s.rtoAt = clock.Never
 	}
 	if s.recoverTo > s.acked() {
 		c.resendOldest(now)
+	} else {
+		s.sink = -1
 	}
+}
+
+// swallows reports whether sf runs over a path that took the oldest data and did not deliver it, so that what is missing had better go over
+// another one: there a middlebox removes mappings, say, and every attempt would end like the last.
+func (c *Conn) swallows(sf *Subflow) bool {
+	s := &c.snd
+	if s.recoverTo <= s.acked() || sf.path != s.sink {
+		return false
+	}
+	for _, other := range c.subflows {
+		if other.path != s.sink && other.usable() {
+			return true
+		}
+	}
+	return false
 }
 
 // armDataRTO starts the data-level timer if data is in flight and it does not run.
 func (c *Conn) armDataRTO(now clock.Time) {
-	if c.snd.rtoAt == clock.Never {
+	if c.snd.rtoAt == clock.Never && !c.fb.sending {
 		c.snd.movedAt = now
 		c.snd.rtoAt = now.Add(c.dataRTO())
 	}
@@ -204,6 +227,11 @@ func (c *Conn) dataTimeout(now clock.Time) {
 	due := s.movedAt.Add(c.dataRTO())
 	if due > now {
 		s.rtoAt = due // a DATA_ACK came meanwhile
+		return
+	}
+	if c.strippedInPlace() {
+		c.setFallback(now, FallbackNoDataAck)
+		c.signalWritable()
 		return
 	}
 	if c.stripped(now) {
@@ -245,10 +273,22 @@ func (c *Conn) resendOldest(now clock.Time) bool {
 	return true
 }
 
+// strippedInPlace reports whether the peer may have fallen back: ACKs have come without any DSS, and all that it got fits the first window, within
+// which a host follows a fallback (see missingDSS; RFC 8684, Section 3.7). Data that was sent again under a new mapping would then be taken
+// for the stream's next bytes: falling back too is the only way to go on.
+func (c *Conn) strippedInPlace() bool {
+	if len(c.subflows) != 1 || !c.inPlace() || c.rcv.next > 1 || c.snd.acked() > c.stack.cfg.InitialReceive {
+		return false
+	}
+	sf := c.subflows[0]
+	return sf.initial && sf.state == active && sf.data.dssBytes > 0 && sf.data.lastDSS < sf.data.stale.heardAt
+}
+
 // stripped resets subflows whose ACKs have come without any DSS for several data-level timeouts: a middlebox removes the options, so what
-// is sent there never counts (RFC 8684, Section 3.7).
+// is sent there never counts (RFC 8684, Section 3.7). On the only subflow there ever was it does so at the first: the peer may have
+// fallen back, and would take what is sent again under its old numbers for new data.
 func (c *Conn) stripped(now clock.Time) bool {
-	if c.snd.backoff < strippedRounds {
+	if c.snd.backoff < strippedRounds && c.everActive > 1 {
 		return false
 	}
 	for _, sf := range c.subflows {

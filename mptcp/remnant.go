@@ -1,6 +1,8 @@
 package mptcp
 
 import (
+	"time"
+
 	"braid/clock"
 	"braid/seq"
 	"braid/tcp"
@@ -16,13 +18,16 @@ type remnant struct {
 	tcp     *tcp.Conn
 	irs     seq.Number
 	mptcp   bool
-	dataAck seq.Data // what every segment acknowledges
+	dataAck seq.Data   // what every segment acknowledges
+	until   clock.Time // when a closing handshake that does not end is given up
 	prev    *remnant
 	after   *remnant
 }
 
-// maxRemnants bounds them; the oldest is cut short.
-const maxRemnants = 4096
+const (
+	maxRemnants = 4096            // the oldest is cut short
+	closingTime = 2 * time.Minute // for a closing handshake whose peer does not answer any more
+)
 
 // remnantTable holds the remnants of a Stack in order of age.
 type remnantTable struct {
@@ -43,7 +48,7 @@ func (t *remnantTable) add(s *Stack, now clock.Time, sf *Subflow) {
 		t.first.close(now)
 	}
 	c := sf.conn
-	r := &remnant{stack: s, route: sf.route, tcp: sf.tcp, irs: sf.irs, mptcp: !c.hs.plain, dataAck: c.dataAck()}
+	r := &remnant{stack: s, route: sf.route, tcp: sf.tcp, irs: sf.irs, mptcp: !c.hs.plain, dataAck: c.dataAck(), until: now.Add(closingTime)}
 	if !states(r.tcp.State(), tcp.TimeWait, tcp.Closed) {
 		r.tcp.Close(now)
 	}
@@ -162,9 +167,15 @@ func (r *remnant) pollTask(now clock.Time, buf []byte) (Packet, bool) {
 
 func (r *remnant) expire(now clock.Time) {
 	r.tcp.HandleTimeout(now)
-	if r.tcp.State() == tcp.Closed {
+	if s := r.tcp.State(); s == tcp.Closed || s != tcp.TimeWait && now >= r.until {
 		r.close(now)
 	}
 }
 
-func (r *remnant) deadline() clock.Time { return r.tcp.NextTimeout() }
+func (r *remnant) deadline() clock.Time {
+	at := r.tcp.NextTimeout()
+	if r.tcp.State() != tcp.TimeWait {
+		at = min(at, r.until)
+	}
+	return at
+}

@@ -83,6 +83,14 @@ func (l *limiter) allow(now clock.Time) bool {
 	return true
 }
 
+// knownReason returns the reason as an index; reasons that RFC 8684 does not know are unspecified (Section 3.6).
+func knownReason(r wire.ResetReason) wire.ResetReason {
+	if r > wire.ResetMiddlebox {
+		return wire.ResetUnspecified
+	}
+	return r
+}
+
 // refuse answers a segment of no connection with a RST (RFC 9293, Section 3.5.2, group 1).
 func (s *Stack) refuse(now clock.Time, r *route, seg *wire.Segment) {
 	s.sendReset(now, r, seg, 0, nil)

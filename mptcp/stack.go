@@ -26,6 +26,7 @@ type Stack struct {
 	halves    map[tuple]*halfOpen // half-open, by addresses and ports; on UDP paths by outer address and inner ports
 	halfTags  map[uint32]*halfOpen
 	remnants  remnantTable
+	cookies   cookieJar
 	listeners map[listenKey]*Listener
 	known     destinations
 
@@ -51,7 +52,7 @@ type Stack struct {
 	rstSeg   wire.Segment   // scratch for resets and handshakes: seg may be in use then
 	rstOut   tcp.Out
 	joining  int  // half-open joins
-	accepted bool // deliver found the segment acceptable
+	accepted bool // deliver found the segment acceptable, or a genuine repetition: where it came from may be the peer's new address
 	counters Counters
 	events   eventQueue
 }
@@ -99,6 +100,7 @@ func NewStack(cfg Config) *Stack {
 		remnants:  newRemnantTable(),
 		listeners: make(map[listenKey]*Listener),
 		known:     newDestinations(),
+		cookies:   newCookieJar(cfg.Entropy),
 		trainLeft: trainPackets,
 		trainRoom: trainBytes,
 		pool:      &buffer.Pool{},

@@ -8,6 +8,7 @@ import (
 	"braid/congestion"
 	"braid/seq"
 	"braid/tcp"
+	"braid/trace"
 	"braid/wire"
 )
 
@@ -149,7 +150,9 @@ func (s *Stack) tcpConfig(r *route) tcp.Config {
 	}
 	if r.kind == UDP {
 		cfg.KeepAlive = max(s.cfg.KeepAlive, 0)
-		cfg.KeepAliveEvery, cfg.KeepAliveCount = s.cfg.KeepAlive, 5
+		// It is for the bindings of NATs. A path that does not answer is given up as late as one with data to send.
+		cfg.KeepAliveEvery = cfg.KeepAlive
+		cfg.KeepAliveCount = max(5, int(s.cfg.UserTimeout/max(cfg.KeepAlive, 1)))
 	}
 	return cfg
 }
@@ -167,6 +170,13 @@ func (s *Stack) configure(sf *Subflow, cfg *tcp.Config) {
 
 // activate lets a subflow carry data.
 func (s *Stack) activate(now clock.Time, sf *Subflow) {
+	if c := sf.conn; c.stack.cfg.Trace != nil {
+		from := tcp.SynSent
+		if sf.state == synReceived {
+			from = tcp.SynReceived
+		}
+		c.trace(now, int16(sf.id), trace.SubflowState, int64(from), int64(tcp.Established), -1)
+	}
 	sf.setState(active)
 	sf.joined = true
 	sf.join.ackAt = clock.Never
@@ -284,8 +294,20 @@ func closeError(err error) error {
 // detach takes a subflow out of everything and tells those concerned. Its TCP sends nothing any more, or belongs to a remnant.
 func (s *Stack) detach(now clock.Time, sf *Subflow, err error) {
 	c, was := sf.conn, sf.state
+	if s.cfg.Trace != nil {
+		reason := int64(-1)
+		if sf.resetSet || sf.peerReset {
+			reason = int64(sf.resetReason)
+		}
+		from := tcp.SynSent
+		if sf.up() {
+			from = tcp.Established
+		}
+		c.trace(now, int16(sf.id), trace.SubflowState, int64(from), int64(tcp.Closed), reason)
+	}
 	sf.setState(gone)
 	s.unlink(sf)
+	s.loseKey(sf)
 	sf.join.ackAt = clock.Never
 	if was == active || was == closing {
 		if err != nil {
@@ -331,7 +353,7 @@ func (s *Stack) deliver(now clock.Time, sf *Subflow, seg *wire.Segment) {
 		return
 	}
 	res := sf.tcp.HandleSegment(now, seg)
-	s.accepted = res.Acceptable
+	s.accepted = res.Acceptable || res.Repeats
 	if res.Acceptable {
 		if seg.Options&(wire.OptMPJoin|wire.OptMPTCPReset) != 0 {
 			s.handshakeOptions(now, sf, seg)
@@ -362,7 +384,7 @@ func (s *Stack) handshakeOptions(now clock.Time, sf *Subflow, seg *wire.Segment)
 		sf.peerReset = true
 		sf.resetReason = seg.Reset.Reason
 		sf.peerResetForever = !seg.Reset.Transient
-		s.counters.ResetReasonsIn[min(int(seg.Reset.Reason), len(s.counters.ResetReasonsIn)-1)%7]++
+		s.counters.ResetReasonsIn[knownReason(seg.Reset.Reason)]++
 	}
 	if seg.Has(wire.OptMPJoin) && seg.Flags&(wire.SYN|wire.RST) == 0 && sf.up() && !sf.initial {
 		// RFC 8684, Section 3.2: the peer did not see our fourth ACK.
@@ -402,6 +424,5 @@ func (sf *Subflow) fillReset(seg *wire.Segment) {
 	}
 	seg.Options |= wire.OptMPTCPReset
 	seg.Reset = wire.MPTCPReset{Transient: sf.resetTransient, Reason: sf.resetReason}
-	c := &sf.conn.stack.counters
-	c.ResetReasonsOut[min(int(sf.resetReason), len(c.ResetReasonsOut)-1)]++
+	sf.conn.stack.counters.ResetReasonsOut[knownReason(sf.resetReason)]++
 }

@@ -15,15 +15,18 @@ func (s *Stack) newKey() (key wire.Key, token uint32, ok bool) {
 	for range keyTries {
 		binary.BigEndian.PutUint64(key[:], s.cfg.Entropy())
 		token = key.Token()
-		if int(token%uint32(s.cfg.Shards)) != s.cfg.Shard {
-			continue
-		}
-		if _, used := s.tokens[token]; !used {
+		if s.usableToken(token) {
 			s.tokens[token] = nil
 			return key, token, true
 		}
 	}
 	return key, 0, false
+}
+
+// usableToken reports whether a token is free and belongs to this shard.
+func (s *Stack) usableToken(token uint32) bool {
+	_, used := s.tokens[token]
+	return !used && int(token%uint32(s.cfg.Shards)) == s.cfg.Shard
 }
 
 // freeToken gives a reserved token back.

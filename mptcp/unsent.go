@@ -24,6 +24,7 @@ type sendStream struct {
 	maxWindow int64 // the largest window seen, for silly window avoidance (RFC 9293, Section 3.8.6.2.1)
 
 	limit      int64 // how much the application may have written and not DATA_ACKed, as tuned so far
+	tuneAt     int64 // the limit is looked at again when so much is DATA_ACKed
 	short      bool  // the last Write took less than it was given: EventWritable follows
 	blocked    bool  // what SetBlocked was last told
 	smallEnd   int64 // end of the last segment that was sent although it was small (Nagle in Minshall's form)
@@ -33,6 +34,7 @@ type sendStream struct {
 	movedAt   clock.Time // when data was last DATA_ACKed, or the first byte after an idle time was sent
 	backoff   int        // data-level timeouts in a row
 	recoverTo int64      // until acked reaches it, what turns out to be missing next is sent again at once
+	sink      PathID     // the path whose subflow last had an ACK for the oldest data, which was not DATA_ACKed then; -1: none
 	stuckAt   clock.Time // since when data waits without progress: for UserTimeout; Never if none waits
 }
 
@@ -40,6 +42,7 @@ func (s *sendStream) init(pool *buffer.Blocks, limit int64) {
 	s.buf.Init(pool, 1)
 	s.next, s.edge, s.limit = 1, 1, limit
 	s.rtoAt, s.stuckAt = clock.Never, clock.Never
+	s.sink = -1
 }
 
 func (s *sendStream) acked() int64 { return s.buf.Acked() }

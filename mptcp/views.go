@@ -71,6 +71,7 @@ func (c *Conn) refreshViews(now clock.Time, sf *Subflow) int {
 			w.InFlight = other.tcp.FlightSize()
 			w.PacerAt = other.tcp.PacerAt(now)
 			w.Retrans = other.tcp.Retrans()
+			w.Oldest = other.tcp.Oldest()
 		}
 		w.Overdue = now > overdueAt(w.LastAck, w.Oldest, w.SRTT, w.RTTVar)
 		if w.Overdue != other.data.stale.overdue {
@@ -152,6 +153,9 @@ func (c *Conn) plan(now clock.Time) {
 
 // reinjectable returns the oldest data that waits for another carrier and that sf does not carry, at most n bytes; empty if there is none.
 func (c *Conn) reinjectable(sf *Subflow, n int) seq.Range {
+	if c.swallows(sf) {
+		return seq.Range{}
+	}
 	for i := range c.snd.reinject.Count() {
 		if r := sf.data.carried.data.FirstGap(c.snd.reinject.At(i)); !r.Empty() {
 			r.End = min(r.End, r.Start+int64(n))

@@ -29,7 +29,9 @@ func makePattern() []byte {
 		x = x*1664525 + 1013904223
 		p[i] = byte(x >> 24)
 	}
-	copy(p[patternPeriod:], p)
+	for i := patternPeriod; i < len(p); i++ { // the table is longer than two periods: no copy does it
+		p[i] = p[i-patternPeriod]
+	}
 	return p
 }
 

@@ -94,6 +94,9 @@ func (p *assignment) pick(q *Queue, views []View, roles []Assignment, i int) Dec
 // extend assigns packets until the scheduling window is full.
 func (p *assignment) extend(q *Queue, views []View, roles []Assignment) {
 	p.cursor = max(p.cursor, q.Unsent.Start)
+	if p.total == 0 && p.free.Empty() && p.cursor >= q.Unsent.End { // what waits was taken for sent: start over
+		p.cursor = q.Unsent.Start
+	}
 	for k := range p.flows.values {
 		p.drop(&p.flows.values[k], seq.Range{Start: 0, End: q.Unsent.Start})
 	}

@@ -60,7 +60,7 @@ func TestConformance(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				s := newScheduler()
 				now := clock.Time(0)
-				next := int64(0) // unsent data moves forward
+				next := int64(0) // each step sees a later part of the stream
 				members := 0
 				for range rapid.IntRange(1, 12).Draw(t, "steps") {
 					now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "advance")))
@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 					}
 					q := drawQueue(t)
 					q.shift(next)
-					next = q.Unsent.Start
+					next = q.Unsent.End
 					check(t, s, now, &q, views)
 					s.OnLost(now, 0, q.Unsent)
 				}
@@ -151,6 +151,78 @@ func indices(n int) []int {
 		out[i] = i
 	}
 	return out
+}
+
+// Whatever befalls the subflows meanwhile, once they are well all data is sent, each byte as new data once.
+func TestStreamIsSent(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(outer *testing.T) {
+			newScheduler, _ := ByName(name)
+			rapid.Check(outer, func(t *rapid.T) {
+				h := newHarness(outer, newScheduler(), mbit(20*ms, 30), mbit(50*ms, 20), mbit(90*ms, 40))
+				h.q.Edge = 1 << 40
+				h.q.Window = 1 << 24
+				for range rapid.IntRange(0, 200).Draw(t, "steps") {
+					v := &h.views[rapid.IntRange(0, len(h.views)-1).Draw(t, "subflow")]
+					switch rapid.IntRange(0, 9).Draw(t, "event") {
+					case 0:
+						v.CanSend = !v.CanSend
+					case 1:
+						v.Overdue = !v.Overdue
+					case 2:
+						v.TimedOut = !v.TimedOut
+					case 3:
+						v.InFlight = rapid.Int64Range(0, 100*testMSS).Draw(t, "in flight")
+					case 4:
+						h.write(rapid.IntRange(1, 50).Draw(t, "packets"))
+					case 5:
+						v.SRTT = time.Duration(rapid.IntRange(1, 300).Draw(t, "rtt")) * ms
+						v.MinRTT = v.SRTT
+					case 6:
+						h.q.Opening = !h.q.Opening
+					default:
+						h.plan()
+						if i := v.ID; v.CanSend {
+							h.send(i)
+						}
+					}
+				}
+				if len(h.views) > 1 && rapid.Bool().Draw(t, "one leaves") {
+					h.views = h.views[:2]
+					h.s.OnGone(2)
+				}
+				finish(t, h)
+			})
+		})
+	}
+}
+
+// finish makes all subflows well, sends the rest and checks the whole.
+func finish(t *rapid.T, h *harness) {
+	for i := range h.views {
+		h.views[i].CanSend, h.views[i].Overdue, h.views[i].TimedOut = true, false, false
+	}
+	for rounds := 0; h.q.Waiting > 0; rounds++ {
+		if rounds > 20000 {
+			t.Fatalf("%d bytes are left and nobody sends them: %+v", h.q.Waiting, h.q)
+		}
+		h.advance(ms)
+		for i := range h.views {
+			h.send(i)
+		}
+	}
+	var all seq.Set
+	for _, x := range h.sent {
+		if x.kind == New {
+			if all.Overlaps(x.r) {
+				t.Fatalf("%+v was sent before", x)
+			}
+			all.Add(x.r)
+		}
+	}
+	if all.Len() != h.q.Unsent.End-1 {
+		t.Fatalf("%d bytes sent, %d written", all.Len(), h.q.Unsent.End-1)
+	}
 }
 
 // The same calls give the same answers.

@@ -16,7 +16,7 @@ const (
 // harness is a connection as a scheduler sees it: views and a queue that the test shapes, and a sender that obeys the answers as
 // mptcp would.
 type harness struct {
-	t     *testing.T
+	t     testing.TB
 	s     Scheduler
 	now   clock.Time
 	q     Queue
@@ -33,7 +33,7 @@ type sent struct {
 }
 
 // newHarness has the given subflows and a hundred packets to send in a window of two hundred.
-func newHarness(t *testing.T, s Scheduler, views ...View) *harness {
+func newHarness(t testing.TB, s Scheduler, views ...View) *harness {
 	h := &harness{t: t, s: s, now: clock.Time(time.Second), views: views}
 	for i := range h.views {
 		v := &h.views[i]

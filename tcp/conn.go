@@ -142,8 +142,8 @@ func (c *Conn) SetMore(more bool) {
 	}
 }
 
-// SetBlocked says that the owner has data but the peer's shared window forbids all of it and nothing is outstanding: the
-// window is probed (RFC 9293, Section 3.8.6.1).
+// SetBlocked says that the owner has data that it did not push because a window of the peer's forbids it, the one that CanSend knows or
+// one that several Conns share. While nothing is outstanding the window is then probed (RFC 9293, Section 3.8.6.1).
 func (c *Conn) SetBlocked(blocked bool) { c.snd.setBlocked(blocked) }
 
 // RequestAck makes a poll yield an ACK without payload, behind what has to leave before it. The owner calls it for options

@@ -17,4 +17,10 @@
 //
 // Sequence numbers are kept as offsets: 0 is the SYN, 1 the first byte. A chunk is a piece of the stream that one MPTCP
 // mapping covers; a segment never reaches across the end of one.
+//
+// # What is not here
+//
+// No explicit congestion notification, no Fast Open, no urgent mode (urgent data is delivered in line). Congestion control is
+// behind congestion.Controller; checksums, ports and addresses are the owner's. In Closed a Conn is silent: the owner forgets it
+// when NextReceived has returned nil, and answers later segments with MakeReset.
 package tcp

@@ -71,6 +71,7 @@ type Result struct {
 	Established bool // this segment completed the handshake
 	InOrder     bool // it carried payload that is next in order, or none at all, with SEG.SEQ == RCV.NXT
 	Duplicate   bool // it carried only payload (or a FIN) received before
+	Repeats     bool // not acceptable, but genuine to all appearance: it lies at most a window before RCV.NXT, as keep-alives do and repetitions of what our lost ACK acknowledged
 	AckedData   bool // it acknowledged new data of ours
 	PeerFIN     bool // the peer's FIN has now been reached in order
 	Reset       bool // the peer reset the subflow: Err says how

@@ -60,7 +60,6 @@ type side struct {
 	got        int64 // bytes received in order
 	released   int64
 	gotFIN     bool
-	results    []Result
 	rb         ReceiveBuffer
 	unread     int64
 	stalled    bool // the application does not read
@@ -226,7 +225,7 @@ func (p *pair) send(s *side, seg *wire.Segment, out *Out) {
 		if v.lose {
 			mark = " LOST"
 		}
-		p.log = append(p.log, fmt.Sprintf("%v %s %s%s", p.now.Sub(clock.Time(time.Hour)), s.name, describe(s.c.iss, s.peer.isn(s), seg), mark))
+		p.log = append(p.log, fmt.Sprintf("%v %s %s%s", p.now.Sub(clock.Time(time.Hour)), s.name, describe(s.c.iss, s.peer.c.cfg.ISS, seg), mark))
 	}
 	if v.lose {
 		return
@@ -236,9 +235,6 @@ func (p *pair) send(s *side, seg *wire.Segment, out *Out) {
 		p.queue = append(p.queue, crossing{p.now.Add(p.delay + v.extra), p.count, s.peer, wire.AppendTCP(nil, seg)})
 	}
 }
-
-// isn returns the initial number of s's stream, as far as other can know it.
-func (s *side) isn(*side) seq.Number { return s.c.cfg.ISS }
 
 // next returns when something happens, clock.Never if nothing will.
 func (p *pair) next() clock.Time {
@@ -309,7 +305,6 @@ func (s *side) receive(data []byte) {
 	if r.PeerFIN {
 		s.gotFIN = true
 	}
-	s.results = append(s.results, r)
 	s.pump()
 }
 

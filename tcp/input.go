@@ -76,6 +76,7 @@ func (c *Conn) inSynchronized(now clock.Time, seg *wire.Segment, r *Result) {
 	}
 	if !c.rcv.acceptable(start, end) {
 		c.noteKeepAlive(now, seg, start, end)
+		r.Repeats = c.repeats(seg, start, end)
 		c.unacceptable(now, seg, start, end, r)
 		return
 	}
@@ -175,11 +176,21 @@ func (c *Conn) unacceptable(now clock.Time, seg *wire.Segment, start, end int64,
 	c.challenge(now)
 }
 
+// repeats reports whether a segment that is not acceptable has all numbers from where the peer was a window ago.
+func (c *Conn) repeats(seg *wire.Segment, start, end int64) bool {
+	return seg.Flags&(wire.SYN|wire.RST|wire.ACK) == wire.ACK && end <= c.rcv.nxt && c.recent(start) && c.ackPossible(c.iss.Offset(seg.Ack, c.snd.nxt()))
+}
+
+// recent reports whether an offset lies at most a window before what was received.
+func (c *Conn) recent(start int64) bool {
+	return start >= c.rcv.nxt-max(c.rcv.advertised(), defaultInitialWindow)
+}
+
 // repeated lets a repeated segment update TS.Recent. By the order of RFC 7323, Section 5.3 it would not, having been rejected; but
 // then a lost ACK costs the sender twice: the next one echoes the first transmission and makes a round trip of the whole back-off.
 // What an attacker off the path could have sent is left out: the numbers must lie in a window's distance.
 func (c *Conn) repeated(now clock.Time, seg *wire.Segment, start int64) {
-	if !c.ts.on || seg.Options&wire.OptTimestamps == 0 || start < c.rcv.nxt-max(c.rcv.advertised(), defaultInitialWindow) {
+	if !c.ts.on || seg.Options&wire.OptTimestamps == 0 || !c.recent(start) {
 		return
 	}
 	if c.state == SynReceived || !c.ackPossible(c.iss.Offset(seg.Ack, c.snd.nxt())) {

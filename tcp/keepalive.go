@@ -87,6 +87,9 @@ func (c *Conn) Probe(now clock.Time) {
 		c.syn.due = true
 		c.syn.retries = max(c.syn.retries, 1) // Karn: no RTT sample without timestamps
 	case sendStates.has(c.state) && c.snd.resendOldest():
+		// It starts the retransmission timer afresh, which may then never expire: it counts as an expiry.
+		c.mtu.asked++
+		c.blackHole(now)
 	case sendStates.has(c.state) || c.state == FinWait2:
 		c.keep.due = true
 	}

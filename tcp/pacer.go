@@ -33,13 +33,13 @@ func (p *pacer) init(now clock.Time, mss int, quantum time.Duration) {
 
 // burst returns the most that may leave back to back, in bytes.
 func (p *pacer) burst() float64 {
-	return max(float64(p.rate*pacerBurstTime.Seconds()), float64(pacerBurstPackets*p.mss))
+	return max(float64(p.rate*seconds(pacerBurstTime)), float64(pacerBurstPackets*p.mss))
 }
 
 // accrue brings the credit up to date.
 func (p *pacer) accrue(now clock.Time) {
 	if now > p.at {
-		p.credit = min(p.credit+float64(p.rate*now.Sub(p.at).Seconds()), p.burst())
+		p.credit = min(p.credit+float64(p.rate*seconds(now.Sub(p.at))), p.burst())
 		p.at = now
 	}
 }
@@ -74,7 +74,7 @@ func (p *pacer) readyAt(now clock.Time, n int) clock.Time {
 	if p.ready(now, n) {
 		return now
 	}
-	need := min(max(float64(n), float64(p.rate*p.quantum.Seconds())), p.burst()) - p.credit
+	need := min(max(float64(n), float64(p.rate*seconds(p.quantum))), p.burst()) - p.credit
 	wait := math.Ceil(need / p.rate * 1e9)
 	if wait >= float64(math.MaxInt64-1)-float64(now) {
 		return clock.Never
@@ -84,11 +84,11 @@ func (p *pacer) readyAt(now clock.Time, n int) clock.Time {
 
 // room returns how many bytes may leave now; mostly used to size a train of packets.
 func (p *pacer) room(now clock.Time) int64 {
-	if p.rate == 0 || p.unpaced > 0 {
+	if p.rate == 0 {
 		return math.MaxInt64
 	}
 	p.accrue(now)
-	return max(int64(p.credit+0.5), 0)
+	return max(int64(p.credit+0.5), 0) + int64(p.unpaced*p.mss)
 }
 
 // spend takes a packet of n bytes from the credit.
@@ -102,3 +102,6 @@ func (p *pacer) spend(now clock.Time, n int) {
 		p.credit -= float64(n)
 	}
 }
+
+// seconds is Duration.Seconds without its integer division: exact enough for credit, and on the path of every packet.
+func seconds(d time.Duration) float64 { return float64(d) * 1e-9 }

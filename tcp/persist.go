@@ -36,7 +36,7 @@ func (s *sender) armPersist(now clock.Time) {
 	p := &s.persist
 	switch {
 	case !s.windowClosed():
-		if !p.override {
+		if !p.override || !s.q.hasUnsent() && !s.more { // an override lasts until it is used
 			p.stop()
 		}
 	case p.at == clock.Never && !p.due:

@@ -43,7 +43,9 @@ type pathMTU struct {
 	at        clock.Time // when to look whether a larger size passes; Never: not wanted
 	high      int        // smallest size known not to pass; top+1 at the start of a search
 	searching bool
-	stepDown  int // expiries at which the next step down is taken
+	stepDown  int  // expiries at which the next step down is taken
+	suspected bool // a step down was taken and nothing was acknowledged since
+	asked     int  // since the last progress, how often Conn.Probe sent again what an expiry would have
 
 	probe mtuProbe
 }
@@ -88,7 +90,7 @@ func (m *pathMTU) setPeerMSS(mss int) {
 	}
 	m.peerMSS = max(mss, minMSS)
 	m.top = min(m.top, m.peerMSS+wire.TCPHeaderLen+m.overhead)
-	m.current = min(m.current, m.top)
+	m.current, m.floor = min(m.current, m.top), min(m.floor, m.top)
 	m.high = m.top + 1
 	m.update()
 }
@@ -132,17 +134,18 @@ func (c *Conn) mssChanged() { c.snd.setMSS(c.MSS()) }
 // expiries in a row although more than a smaller packet is outstanding (RFC 4821, Section 7.7; RFC 8899, Section 4.3).
 func (c *Conn) blackHole(now clock.Time) {
 	m := &c.mtu
-	if c.snd.backoffs() < m.stepDown {
+	if c.snd.backoffs()+m.asked < m.stepDown {
 		return
 	}
-	step := m.floor
-	if m.current > baseMTU {
-		step = max(m.floor, baseMTU)
+	step, outstanding := m.floor, c.snd.nxt()-c.snd.una()
+	if m.current > baseMTU && outstanding > int64(m.room(baseMTU)) {
+		step = baseMTU
 	}
-	if c.snd.nxt()-c.snd.una() <= int64(m.room(step)) || !m.lower(step) {
+	if outstanding <= int64(m.room(step)) || !m.lower(step) {
 		return
 	}
 	m.stepDown += blackHoleRTOs
+	m.suspected = true
 	m.at = now.Add(searchAfter)
 	c.mssChanged()
 }
@@ -150,7 +153,10 @@ func (c *Conn) blackHole(now clock.Time) {
 // mtuProgress follows an ACK of new data: the path works at this size, and a probe may have arrived.
 func (c *Conn) mtuProgress(now clock.Time) {
 	m := &c.mtu
-	m.stepDown = blackHoleRTOs
+	m.stepDown, m.asked = blackHoleRTOs, 0
+	if m.suspected { // the path answers: if it was an outage, the size passes again
+		m.suspected, m.at = false, now
+	}
 	if !m.probe.sent || c.snd.una() < m.probe.end {
 		return
 	}

@@ -28,27 +28,25 @@ type recovery struct {
 	forced     bool // after a timeout one segment goes whatever window and pacer say
 	dupAcks    int
 	renoSacked int64 // bytes that duplicate ACKs stand for, without SACK
-	undo       undoAccount
+
+	retransEnd   int64  // nothing beyond has been retransmitted
+	retransStamp uint32 // TSval of the oldest retransmission since nothing retransmitted was outstanding
+	undo         undoAccount
 }
 
 // undoAccount collects evidence that the last reduction was needless (RFC 4015, RFC 3708).
 type undoAccount struct {
-	marker int64  // SND.UNA when the window was reduced; 0: nothing to undo
-	until  int64  // after recovery: when that is acknowledged no evidence is expected any more
-	sent   int64  // retransmissions since then
-	open   int64  // of those, not reported as duplicates
-	stamp  uint32 // TSval of the first of them
+	marker int64 // SND.UNA when the window was reduced; 0: nothing to undo
+	until  int64 // after recovery: when that is acknowledged no evidence is expected any more
+	sent   int64 // retransmissions since then
+	open   int64 // of those and the ones still in flight from before, not reported as duplicates
 }
 
-func (u *undoAccount) onRetransmit(tsval uint32) {
-	if u.marker == 0 {
-		return
+func (u *undoAccount) onRetransmit() {
+	if u.marker > 0 {
+		u.sent++
+		u.open++
 	}
-	if u.sent == 0 {
-		u.stamp = tsval
-	}
-	u.sent++
-	u.open++
 }
 
 func (u *undoAccount) onDSACK(segs int64) { u.open -= segs }
@@ -100,7 +98,7 @@ func (s *sender) recover(now clock.Time, a *ackProgress) {
 		s.undoReduction(now)
 	}
 	if s.state >= stateRecovery && s.ackedEnd >= s.point {
-		s.exitRecovery(now)
+		s.exitRecovery(now, false)
 	}
 	if s.state < stateRecovery && s.undo.marker > 0 && s.ackedEnd > s.undo.until {
 		s.undo.marker = 0
@@ -165,6 +163,7 @@ func (s *sender) enterRecovery(now clock.Time, flightSize, acked int64) {
 	s.refresh(now)
 	// RFC 9937, Section 6.1: what was SACKed before is never delivered again.
 	s.prr.start(s.ctlWindow, s.sentEnd-s.ackedEnd-s.q.bytes[recSacked]+acked)
+	s.traceEnter(now, congestion.Loss)
 }
 
 // enterLoss begins RTO recovery (RFC 5681, Section 3.1; RFC 6298, Section 5).
@@ -178,6 +177,7 @@ func (s *sender) enterLoss(now clock.Time, flightSize int64) {
 		s.ctl.OnRecoveryEnter(now, s.inFlight())
 	}
 	s.refresh(now)
+	s.traceEnter(now, congestion.Timeout)
 }
 
 // beginReduction opens the undo account and sets the recovery point.
@@ -185,12 +185,19 @@ func (s *sender) beginReduction(now clock.Time) {
 	s.point = s.sentEnd
 	s.began = now
 	s.undo = undoAccount{marker: s.ackedEnd}
+	if s.retransmissionOutstanding(s.ackedEnd) {
+		for i := s.q.flying.first; i != none; i = s.q.slab[i].next {
+			if s.q.slab[i].retransmitted { // may still cause a D-SACK
+				s.undo.open++
+			}
+		}
+	}
 	s.tlp.stop()
 	s.tlp.end = 0
 }
 
 // exitRecovery ends either recovery: everything outstanding when it began has arrived.
-func (s *sender) exitRecovery(now clock.Time) {
+func (s *sender) exitRecovery(now clock.Time, undone bool) {
 	s.state = stateOpen
 	s.dupAcks, s.renoSacked = 0, 0
 	s.forced = false
@@ -198,12 +205,16 @@ func (s *sender) exitRecovery(now clock.Time) {
 	s.rack.onRecoveryExit()
 	s.ctl.OnRecoveryExit(now, s.inFlight())
 	s.refresh(now)
+	s.traceExit(now, undone)
 }
+
+// retransmissionOutstanding reports whether something retransmitted was outstanding when SND.UNA was una.
+func (s *sender) retransmissionOutstanding(una int64) bool { return s.retransEnd > una }
 
 // spurious reports whether the ACK proves that the last reduction was needless.
 //
 // RFC 2883 with RFC 3708: every retransmission was reported as a duplicate. RFC 3522 and RFC 4015 (Eifel): the ACK that advances
-// echoes a timestamp older than the first retransmission. And if nothing was retransmitted yet, what was thought lost has arrived by itself.
+// echoes a timestamp older than every retransmission that it could be for. And if nothing was retransmitted yet, what was thought lost has arrived by itself.
 func (s *sender) spurious(a *ackProgress) bool {
 	u := &s.undo
 	switch {
@@ -214,9 +225,10 @@ func (s *sender) spurious(a *ackProgress) bool {
 	case !a.advanced() || s.state < stateRecovery:
 		return false
 	case u.sent == 0:
-		return s.state == stateLoss || a.lostDelivered && s.q.lost.first == none
+		return !s.retransmissionOutstanding(a.una) &&
+			(s.state == stateLoss || a.lostDelivered && s.q.lost.first == none)
 	}
-	return s.timestamps && a.in.HasTS && int32(a.in.TSEcr-u.stamp) < 0
+	return s.timestamps && a.in.HasTS && int32(a.in.TSEcr-s.retransStamp) < 0
 }
 
 // undoReduction takes the last reduction back: what still waits for retransmission flies again, the controller restores its window.
@@ -229,7 +241,7 @@ func (s *sender) undoReduction(now clock.Time) {
 	}
 	if s.state >= stateRecovery {
 		s.q.refly()
-		s.exitRecovery(now)
+		s.exitRecovery(now, true)
 	}
 	s.ctl.OnUndo(now)
 	s.refresh(now)

@@ -21,7 +21,6 @@ const (
 // rttEstimator keeps SRTT, RTTVAR, the smallest RTT of the last minutes, and the retransmission timeout that follows.
 type rttEstimator struct {
 	srtt, variation time.Duration // 0 srtt: no sample yet
-	latest          time.Duration
 	floor, ceiling  time.Duration
 	initial         time.Duration
 	min             minRTT
@@ -48,7 +47,6 @@ func (e *rttEstimator) sample(r time.Duration, perRTT int64) {
 	if r <= 0 {
 		return
 	}
-	e.latest = r
 	if e.srtt == 0 {
 		e.srtt, e.variation = r, r/2
 		return

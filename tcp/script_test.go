@@ -23,13 +23,12 @@ const (
 //
 // The flags come first ("S", "F", "R", "P", "." for ACK); payload is "start:end". Our Conn's window field is printed as it stands.
 type script struct {
-	t    testing.TB
-	c    *Conn
-	now  clock.Time
-	last Result
-	seg  wire.Segment
-	out  Out
-	got  []byte
+	t   testing.TB
+	c   *Conn
+	now clock.Time
+	seg wire.Segment
+	out Out
+	got []byte
 }
 
 func scriptConfig() Config {
@@ -80,14 +79,14 @@ func establishedScript(t testing.TB, edit func(*Config)) *script {
 
 // send gives the Conn a segment of the peer's.
 func (s *script) send(text string) Result {
-	s.last = s.c.HandleSegment(s.now, s.parse(text))
+	r := s.c.HandleSegment(s.now, s.parse(text))
 	for c := s.c.NextReceived(); c != nil; c = s.c.NextReceived() {
 		s.got = append(s.got, c.Data...)
 		s.c.cfg.Pool.Release(c)
 	}
 	for _, ok := s.c.NextReleased(); ok; _, ok = s.c.NextReleased() {
 	}
-	return s.last
+	return r
 }
 
 // poll returns the next segment of the Conn's, "" if there is none.

@@ -67,6 +67,7 @@ type sender struct {
 	pacer   pacer
 	loss    lossShare
 	persist persist
+	trace   senderTrace
 	recovery
 
 	ackedEnd  int64 // SND.UNA
@@ -99,7 +100,7 @@ type sender struct {
 	pacerAt    clock.Time // somebody was refused for the pacer's sake: wake him then
 	trimAt     clock.Time // when an idle sender gives memory back
 	backoff    int        // expiries of the retransmission timer in a row
-	lostSYN    bool
+	lostSYN    bool       // a SYN had to be repeated and no data has been delivered since
 
 	stats senderStats
 }
@@ -124,6 +125,7 @@ func (s *sender) init(now clock.Time, cfg *Config, mss int, sack, timestamps boo
 	s.rack.init()
 	s.tlp.init()
 	s.persist.init()
+	s.trace.init(cfg)
 	s.pacer.init(now, mss, cfg.PacingQuantum)
 	s.refresh(now)
 }
@@ -186,8 +188,11 @@ func (s *sender) inFlight() int64 {
 	return max(s.q.bytes[recFlying]-s.renoSacked, 0)
 }
 
-// window returns the congestion window in force.
+// window returns the congestion window in force. RFC 5681, Section 3.1: after a lost SYN the initial window is one segment.
 func (s *sender) window() int64 {
+	if s.lostSYN {
+		return min(s.ctlWindow, int64(s.mss))
+	}
 	if s.state == stateRecovery && !s.ownsRecovery {
 		return s.prr.window
 	}
@@ -224,7 +229,7 @@ func (s *sender) defaultRate() float64 {
 		factor = 2
 	}
 	w := max(s.window(), s.inFlight())
-	return float64(factor*float64(w)) / s.rtt.srtt.Seconds()
+	return float64(factor*float64(w)) / seconds(s.rtt.srtt)
 }
 
 // info fills in what the sender knows.

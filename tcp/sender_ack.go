@@ -111,7 +111,7 @@ func (s *sender) deliver(now clock.Time, a *ackProgress, r *record, bySACK bool)
 	}
 	s.loss.note(false)
 	if s.sack {
-		s.rack.deliver(now, r, r.retransmitted && s.ambiguous(now, a, r))
+		s.rack.deliver(now, r, r.retransmitted && s.ambiguous(now, a, r, bySACK))
 	}
 	switch {
 	case r.retransmitted:
@@ -132,9 +132,13 @@ func (s *sender) deliver(now clock.Time, a *ackProgress, r *record, bySACK bool)
 }
 
 // ambiguous reports whether an ACK of a retransmitted record may be for an earlier transmission of it (RFC 8985, Section 6.2, step 2):
-// the ACK echoes an older timestamp, or it came sooner than any round trip.
-func (s *sender) ambiguous(now clock.Time, a *ackProgress, r *record) bool {
-	return a.in.HasTS && int32(a.in.TSEcr-s.tsval(r.sentAt)) < 0 || now.Sub(r.sentAt) < s.rtt.min.value
+// it came sooner than any round trip, or it echoes an older timestamp. The echo says so only for what is acknowledged
+// cumulatively: behind a hole the receiver echoes what came before the hole.
+func (s *sender) ambiguous(now clock.Time, a *ackProgress, r *record, bySACK bool) bool {
+	if now.Sub(r.sentAt) < s.rtt.min.value {
+		return true
+	}
+	return !bySACK && a.in.HasTS && int32(a.in.TSEcr-s.tsval(r.sentAt)) < 0
 }
 
 // tsval returns the timestamp that a segment sent at t carries.
@@ -279,6 +283,7 @@ func (s *sender) report(now clock.Time, a *ackProgress) {
 	if a.acked > 0 {
 		s.lastAck = now
 		s.backoff = 0
+		s.lostSYN = false
 	}
 	if a.acked == 0 && s.newlyLost == 0 {
 		return
@@ -294,4 +299,5 @@ func (s *sender) report(now clock.Time, a *ackProgress) {
 	s.sampler.finish(now, a.acked, s.rtt.min.value, &s.sample)
 	s.ctl.OnAck(&s.sample)
 	s.refresh(now)
+	s.traceAck(now)
 }

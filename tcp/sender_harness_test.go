@@ -46,7 +46,9 @@ func (c *testController) OnAck(s *congestion.Sample) {
 func (c *testController) OnCongestion(_ clock.Time, cause congestion.Cause, inFlight int64) {
 	c.note([...]string{"loss", "ecn", "timeout", "penalty"}[cause])
 	c.flight = inFlight
-	c.before = c.window
+	if cause != congestion.Timeout || c.window > int64(c.mss) {
+		c.before = c.window
+	}
 	if c.fixed {
 		return
 	}
@@ -177,6 +179,9 @@ func (b *bench) advance(d time.Duration) {
 	}
 	b.now = end
 }
+
+// blockAt is a SACK block.
+func blockAt(start, end int64) seq.Range { return seq.Range{Start: start, End: end} }
 
 // starts returns the segment numbers of transmissions.
 func starts(ts []transmission) []int {
@@ -309,7 +314,9 @@ type channel struct {
 	rand                              *rand.Rand
 	delay, jitter                     time.Duration
 	loss, ackLoss, reorder, duplicate float64
+	renege                            float64       // how often the receiver forgets everything out of order
 	gap                               time.Duration // serialisation time of a segment; 0: none
+	queue                             time.Duration // longest wait for the link; 0: no limit
 	free                              clock.Time    // when the link is free again
 
 	inAir passage
@@ -349,6 +356,9 @@ func (c *channel) extra() time.Duration {
 func (c *channel) transmit(t transmission, tsval uint32) {
 	wait := time.Duration(0)
 	if c.gap > 0 {
+		if c.queue > 0 && c.free.Sub(c.now) > c.queue {
+			return
+		}
 		c.free = max(c.free, c.now).Add(c.gap)
 		wait = c.free.Sub(c.now)
 	}
@@ -370,6 +380,10 @@ func (c *channel) receive(t *transmission, tsval uint32) {
 	if t.FIN {
 		r.End++
 		c.fin = r.End
+	}
+	if c.renege > 0 && c.rand.Float64() < c.renege {
+		c.received.Clear()
+		c.recent = nil
 	}
 	in := &ackInput{HasTS: c.ts}
 	dup := c.received.FirstIn(r)

@@ -60,13 +60,11 @@ func (s *sender) canSend(now clock.Time) bool {
 	if s.tlp.pending {
 		return waiting == 0
 	}
-	if !s.fits(waiting + int64(s.mss)) {
-		return false
-	}
 	if waiting > 0 { // that is polled for anyway: no wake-up
-		return s.pacer.ready(now, int(waiting)+s.mss)
+		n := waiting + int64(s.mss)
+		return s.inFlight()+n <= s.window() && n <= s.pacer.room(now)
 	}
-	return s.pass(now, s.mss)
+	return s.fits(int64(s.mss)) && s.pass(now, s.mss)
 }
 
 // room returns how many new bytes could leave now by windows and pacer, beside what was pushed.
@@ -236,7 +234,11 @@ func (s *sender) sent(now clock.Time, t *transmission) {
 func (s *sender) noteRetransmission(now clock.Time, t *transmission, r *record) {
 	r.retransmitted, r.mtuProbe = true, false
 	s.forced = false
-	s.undo.onRetransmit(s.tsval(now))
+	s.undo.onRetransmit()
+	if !s.retransmissionOutstanding(s.ackedEnd) {
+		s.retransStamp = s.tsval(now)
+	}
+	s.retransEnd = max(s.retransEnd, r.end())
 	if t.rec == s.q.at(s.q.head) {
 		s.restartRTO(now)
 	}

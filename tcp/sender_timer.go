@@ -80,8 +80,10 @@ func (s *sender) rtoExpired(now clock.Time) (giveUp bool) {
 	if s.exhausted(now, s.backoff, s.stalledSince()) {
 		return true
 	}
+	expired, inFlight := s.rto(), s.inFlight()
 	s.stats.rtos++
 	s.backoff++
+	s.traceRTO(now, expired, inFlight)
 	flightSize := s.sentEnd - s.ackedEnd
 	s.markLostOnTimeout(now)
 	s.enterLoss(now, flightSize)
@@ -131,7 +133,6 @@ func (s *sender) rearm(now clock.Time, a *ackProgress) {
 		// RFC 6298, Section 5.2: everything is acknowledged.
 		s.rtoAt, s.rack.deadline = clock.Never, clock.Never
 		s.tlp.stop()
-		s.tlp.end = 0
 		if len(s.q.slab) > initialRecords {
 			s.trimAt = now.Add(trimDelay)
 		}

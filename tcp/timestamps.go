@@ -64,8 +64,8 @@ func (ts *timestamps) onPayload(now clock.Time, echo uint32) {
 	if rtt, ok := ts.echo(now, echo); ok {
 		if ts.rtt == 0 {
 			ts.rtt = rtt
-		} else {
-			ts.rtt += (rtt - ts.rtt) / 8
+		} else { // a pause of the peer's looks like a long round trip: it counts as twice the usual one at most
+			ts.rtt += (min(rtt, 2*ts.rtt) - ts.rtt) / 8
 		}
 	}
 }

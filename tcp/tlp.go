@@ -65,6 +65,7 @@ func (s *sender) tlpSent(now clock.Time, t *transmission) {
 	p.end = s.sentEnd
 	p.retransmission = t.Retransmission
 	s.stats.tlps++
+	s.traceTLP(now, t)
 	s.restartRTO(now)
 }
 

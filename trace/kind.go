@@ -48,7 +48,7 @@ const (
 	// Mapping: a data sequence mapping was received. Data offsets from and to, subflow offset of the first byte, 1 if with a
 	// DATA_FIN, 1 if it is the infinite mapping, 1 if it was accepted.
 	Mapping
-	// OutOfOrder: the level of the out-of-order queue changed. Bytes, ranges, next data offset expected, receive window.
+	// OutOfOrder: the level of the out-of-order queue changed. Bytes, packets, next data offset expected, receive window.
 	OutOfOrder
 	// Delivered: data became readable in order. Next data offset expected, bytes, how long the first of them had waited.
 	Delivered
@@ -125,7 +125,7 @@ var table = [kinds]struct {
 	ConnState:    {"conn_state", []Field{{"from", connStates}, {"to", connStates}}},
 	Mapping: {"mapping", []Field{{"data_start", nil}, {"data_end", nil}, {"seq", nil}, {"fin", noYes}, {"infinite", noYes},
 		{"accepted", noYes}}},
-	OutOfOrder: {"out_of_order", []Field{{"queued_bytes", nil}, {"ranges", nil}, {"data_next", nil}, {"window_bytes", nil}}},
+	OutOfOrder: {"out_of_order", []Field{{"queued_bytes", nil}, {"queued_packets", nil}, {"data_next", nil}, {"window_bytes", nil}}},
 	Delivered:  {"delivered", []Field{{"data_next", nil}, {"len_bytes", nil}, {"waited_ns", nil}}},
 	Fallback: {"fallback", []Field{{"cause", []string{"no option", "no mapping", "no data ack", "checksum", "peer"}},
 		{"data_start", nil}}},

@@ -1,6 +1,6 @@
 // Package devicetest is the in-memory twin of package device: Ports on a Network that lives in the process.
 //
-// Packets are handed over in the order in which they were written, whole, and only between Ports of one Network. A Port may delay
+// Packets are handed over in the order in which they are due, whole, and only between Ports of one Network. A Port may delay
 // its packets, drop them, or vanish, which is what tests of the layers above need; it does not shape, queue or reorder (package link
 // does). It works inside a testing/synctest bubble: its only waits are on a condition and on timers.
 package devicetest
@@ -51,7 +51,9 @@ var _ device.Device = (*Port)(nil)
 type Options struct {
 	MTU   int           // largest IP packet, counting 28 bytes (IPv4) or 48 (IPv6) before a payload; 0: 1500
 	Delay time.Duration // from Write to when Read on the other side may return the packet
-	Limit int           // packets waiting at this Port before more are dropped; 0: 65536
+	// DelayTo, if set, takes the place of Delay by destination: Ports of different distance.
+	DelayTo func(to netip.AddrPort) time.Duration
+	Limit   int // packets waiting at this Port before more are dropped; 0: 65536
 }
 
 const (
@@ -176,7 +178,7 @@ func (p *Port) Write(t device.Train) error {
 			result = err
 		}
 		if sent && to != nil {
-			to.deliver(p.local, data[:n], p.opts.Delay)
+			to.deliver(p.local, data[:n], p.delay(t.To))
 		}
 		data = data[n:]
 	}
@@ -207,6 +209,13 @@ func (p *Port) sending(to netip.AddrPort, data []byte) (bool, error) {
 	return p.drop == nil || !p.drop(to, data), nil
 }
 
+func (p *Port) delay(to netip.AddrPort) time.Duration {
+	if p.opts.DelayTo != nil {
+		return p.opts.DelayTo(to)
+	}
+	return p.opts.Delay
+}
+
 func (p *Port) deliver(from netip.AddrPort, data []byte, delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +234,11 @@ func (p *Port) deliver(from netip.AddrPort, data []byte, delay time.Duration) {
 	if delay > 0 {
 		q.due = time.Now().Add(delay)
 	}
-	p.queue = append(p.queue, q)
+	at := len(p.queue) // packets of a nearer Port overtake those of a farther one, not each other
+	for at > 0 && p.queue[at-1].due.After(q.due) {
+		at--
+	}
+	p.queue = slices.Insert(p.queue, at, q)
 	p.arrived.Signal()
 }
 

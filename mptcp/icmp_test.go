@@ -1,0 +1,80 @@
+package mptcp
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"braid/seq"
+	"braid/wire"
+)
+
+// icmpError makes an ICMPv4 error about a segment that the client sent over l.
+func icmpError(l *testLink, kind, code uint8, mtu uint16, srcPort uint16, n seq.Number) []byte {
+	quoted := wire.AppendIPHeader(nil, &wire.IP{Src: l.clientAddr.Addr(), Dst: l.serverAddr.Addr(), Proto: wire.ProtoTCP}, 20)
+	quoted = binary.BigEndian.AppendUint16(quoted, srcPort)
+	quoted = binary.BigEndian.AppendUint16(quoted, serverPort)
+	quoted = binary.BigEndian.AppendUint32(quoted, uint32(n))
+	m := append([]byte{kind, code, 0, 0, 0, 0, byte(mtu >> 8), byte(mtu)}, quoted...)
+	binary.BigEndian.PutUint16(m[2:], wire.Sum(0).Add(m).Checksum())
+	router := netip.MustParseAddr("198.51.100.1")
+	return append(wire.AppendIPHeader(nil, &wire.IP{Src: router, Dst: l.clientAddr.Addr(), Proto: wire.ProtoICMPv4}, len(m)), m...)
+}
+
+// RFC 9293, Section 3.9.2.2 (TCP-16): hard errors end an attempt to connect, not a connection; soft ones nothing; and only those that
+// quote what is in flight are believed.
+func TestICMPUnreachable(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	l := w.link(10 * time.Millisecond)
+	l.down = true
+	c := w.dial()
+	w.drain()
+	sf := c.subflows[0]
+	give := func(b []byte) { w.client.HandlePacket(w.now, l.client, netip.AddrPort{}, b) }
+	give(icmpError(l, 3, 3, 0, sf.srcPort, sf.iss+1))
+	give(icmpError(l, 3, 3, 0, sf.srcPort+1, sf.iss))
+	give(icmpError(l, 3, 1, 0, sf.srcPort, sf.iss))
+	if c.Err() != nil || w.client.counters.DropICMP != 2 || w.client.counters.ICMPSoft != 1 {
+		t.Fatalf("%v, counters %+v", c.Err(), w.client.counters)
+	}
+	give(icmpError(l, 3, 3, 0, sf.srcPort, sf.iss))
+	if !errors.Is(c.Err(), ErrRefused) {
+		t.Errorf("hard error: %v", c.Err())
+	}
+	l.down = false
+	c, s := w.connect(w.listen())
+	w.transfer(c, s, 1000, time.Second)
+	sf = c.subflows[0]
+	c2, _ := w.connect(w.server.listeners[listenKey{port: serverPort}])
+	c2.Write(w.now, make([]byte, 1000))
+	w.drain()
+	sf = c2.subflows[0]
+	give(icmpError(l, 3, 3, 0, sf.srcPort, sf.iss+1))
+	if c2.Err() != nil {
+		t.Error("a hard error ended a connection")
+	}
+}
+
+// RFC 1191, Section 3 (MTU-04): a believed report lowers the MTU of the subflow.
+func TestICMPTooBig(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	l := w.link(10 * time.Millisecond)
+	w.tap = func(f *flight) bool {
+		if len(f.b) > 1300 {
+			seg := f.segment(t)
+			w.client.HandlePacket(w.now, l.client, netip.AddrPort{}, icmpError(l, 3, 4, 1300, seg.SrcPort, seg.Seq))
+			return false
+		}
+		return true
+	}
+	c, s := w.connect(w.listen())
+	w.transfer(c, s, 300000, 5*time.Second)
+	if w.client.counters.ICMPTooBig == 0 {
+		t.Error("not believed")
+	}
+	if m := c.Info(w.now); m.Fallback != NoFallback {
+		t.Errorf("fallback %v", m.Fallback)
+	}
+}
