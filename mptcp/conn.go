@@ -1,6 +1,7 @@
 package mptcp
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -64,6 +65,7 @@ type subflowData struct {
 	stale    staleState
 	stats    subflowStats
 	finChunk int64 // ID of the chunk that carried the DATA_FIN; -1: none
+	ackFirst bool  // no data before an ACK has left
 	finDue   bool  // a DATA_FIN is due on the next ACK (RFC 8684, Section 3.3.3)
 	prioDue  bool  // an MP_PRIO is due on the next segment with room
 	failDue  bool  // an MP_FAIL is due on the next ACK, or on the RST
@@ -127,6 +129,12 @@ func (c *Conn) subflowActive(now clock.Time, sf *Subflow) {
 	c.lonelyAt = clock.Never
 	c.views.changed()
 	c.stack.wake(c)
+	if !sf.initial && !c.client {
+		// The peer waits for an ACK of its MP_JOIN's third packet (RFC 8684, Section 3.2); it goes before any data, so that it is what arrives
+		// first: peers reset a subflow that begins out of order.
+		d.ackFirst = true
+		sf.tcp.RequestAck(now)
+	}
 	sf.tcp.SetBlocked(c.snd.blocked)
 	if c.fin.queued {
 		c.advanceClose(now)
@@ -178,8 +186,12 @@ func (c *Conn) anyUp() bool {
 
 // plainError returns why a plain TCP connection ended whose only subflow closed with err.
 func plainError(err error, orderly bool) error {
-	if err == nil && !orderly {
+	var reset *SubflowError
+	switch {
+	case err == nil && !orderly:
 		return ErrReset
+	case errors.As(err, &reset) && !reset.Peer:
+		return fmt.Errorf("%w: %v", ErrProtocol, err) // nobody asked for an end
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (c *Conn) pollSubflow(now clock.Time, sf *Subflow, buf []byte) (Packet, boo
 	}
 	reserveData, reserveAck := c.reserve(sf)
 	if sf.state == active && c.state == connOpen {
-		if c.snd.waiting() > 0 || c.snd.inFlight() {
+		if (c.snd.waiting() > 0 || c.snd.inFlight()) && !sf.data.ackFirst {
 			c.give(now, sf, reserveData)
 		}
 		t.SetMore(c.snd.waiting() > 0)
@@ -50,6 +50,7 @@ func (c *Conn) pollSubflow(now clock.Time, sf *Subflow, buf []byte) (Packet, boo
 	if !sf.fillHandshake(now, seg, out) {
 		c.fillData(now, sf, seg, out)
 	}
+	sf.data.ackFirst = false
 	p := s.build(now, sf, seg, out, buf)
 	if seg.Flags&wire.ACK != 0 {
 		c.rcv.announced()
@@ -82,20 +83,14 @@ func (c *Conn) give(now clock.Time, sf *Subflow, reserve int) {
 	if d.Penalise {
 		c.penaliseHolder(now)
 	}
-	var r seq.Range
-	switch d.Kind {
-	case schedule.Wait:
+	if d.Kind == schedule.Wait {
 		v.wakeAt = min(v.wakeAt, max(d.Wake, now+1))
 		return
-	case schedule.New:
-		if sf.data.stale.timedOut && c.anotherLives(sf) {
-			return // REL-05: no new data for a subflow that does not answer
-		}
-		r = c.newData(d.Skip, payload)
-	case schedule.Reinject:
-		r = c.reinjectable(sf, payload)
-	case schedule.Copy:
-		r = c.copyable(sf, d.From, payload)
+	}
+	r := c.dataFor(sf, &d, payload)
+	if r.Empty() && d.Else != schedule.Wait {
+		d = schedule.Decision{Kind: d.Else}
+		r = c.dataFor(sf, &d, payload)
 	}
 	if r.Empty() {
 		return
@@ -104,6 +99,21 @@ func (c *Conn) give(now clock.Time, sf *Subflow, reserve int) {
 	c.sched.OnSent(now, sf.id, d.Kind, r)
 	if c.stack.cfg.Trace != nil {
 		c.trace(now, int16(sf.id), trace.Schedule, int64(d.Kind), int64(d.Skip), r.Start, r.End)
+	}
+}
+
+// dataFor returns the data that a decision means, at most payload bytes; empty if there is none of its kind for sf.
+func (c *Conn) dataFor(sf *Subflow, d *schedule.Decision, payload int) seq.Range {
+	switch d.Kind {
+	case schedule.New:
+		if sf.data.stale.timedOut && c.anotherLives(sf) {
+			return seq.Range{} // REL-05: no new data for a subflow that does not answer
+		}
+		return c.newData(d.From, d.Skip, payload)
+	case schedule.Reinject:
+		return c.reinjectable(sf, payload)
+	default:
+		return c.copyable(sf, d.From, payload)
 	}
 }
 
@@ -118,7 +128,7 @@ func (c *Conn) giveAlone(now clock.Time, sf *Subflow, payload int) {
 			return
 		}
 	}
-	if r := c.newData(0, payload); !r.Empty() {
+	if r := c.newData(0, 0, payload); !r.Empty() {
 		c.push(now, sf, r, schedule.New)
 	}
 }
@@ -133,11 +143,11 @@ func (c *Conn) anotherLives(sf *Subflow) bool {
 	return false
 }
 
-// newData returns the unsent data that a segment of the given payload may carry now, skip full packets behind the first; empty if there is
-// none, or if a small segment is better held back.
-func (c *Conn) newData(skip, payload int) seq.Range {
+// newData returns the unsent data that a segment of the given payload may carry now, skip full packets behind the first at or after
+// offset from; empty if there is none, or if a small segment is better held back.
+func (c *Conn) newData(from int64, skip, payload int) seq.Range {
 	s := &c.snd
-	r := s.unsentAfter(int64(skip) * int64(payload))
+	r := s.unsentAfter(from, int64(skip)*int64(payload))
 	n := r.Len()
 	if n >= int64(payload) {
 		r.End = r.Start + int64(payload)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"braid/clock"
+	"braid/tcp"
 	"braid/wire"
 )
 
@@ -105,6 +106,10 @@ func (c *Conn) ownTimeouts(now clock.Time) {
 // stuck handles data that found no way for as long as the configuration allows. A peer that answers and has no room
 // is waited for without end (RFC 9293, Section 3.8.6.1).
 func (c *Conn) stuck(now clock.Time) {
+	if !c.waits() {
+		c.snd.stuckAt = clock.Never
+		return
+	}
 	for _, sf := range c.subflows {
 		if c.snd.blocked && sf.data.stale.heardAt > c.snd.stuckAt {
 			c.snd.stuckAt = now
@@ -117,7 +122,25 @@ func (c *Conn) stuck(now clock.Time) {
 // noteStuck notes since when something waits without progress: from now on, if anything waits.
 func (c *Conn) noteStuck(now clock.Time) {
 	c.snd.stuckAt = clock.Never
-	if c.snd.buf.Len() > 0 || c.fin.sent && !c.fin.acked && !c.fb.sending {
+	if c.waits() {
 		c.snd.stuckAt = now
 	}
+}
+
+// waits reports whether something of ours waits for the peer: data, or the end of our stream, which in plain TCP is the subflow's FIN.
+func (c *Conn) waits() bool {
+	switch {
+	case c.snd.buf.Len() > 0:
+		return true
+	case !c.fin.sent || c.fin.acked:
+		return false
+	case !c.fb.sending:
+		return true
+	}
+	return len(c.subflows) > 0 && c.subflows[0].finWaits()
+}
+
+// finWaits reports whether the subflow's FIN waits for its acknowledgment.
+func (sf *Subflow) finWaits() bool {
+	return sf.tcp != nil && states(sf.tcp.State(), tcp.FinWait1, tcp.Closing, tcp.LastAck)
 }

@@ -14,7 +14,6 @@ type Counters struct {
 	DropUnknownTag  int64 // UDP: tag of no flow
 	DropVersion     int64 // UDP: version of the envelope not spoken
 	DropHalfOpen    int64 // a segment that a half-open connection has no use for
-	DropMemory      int64 // StackMemory reached
 	DropICMP        int64 // ICMP that is no error, or about nothing in flight
 
 	// Resets and rate limits of the Stack itself.

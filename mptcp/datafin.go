@@ -156,6 +156,7 @@ func (c *Conn) advanceClose(now clock.Time) {
 		if c.fb.sending {
 			f.sent = true
 			c.closeSubflows(now)
+			c.noteStuck(now)
 		} else if c.everActive > 0 {
 			c.sendFIN(now)
 		}

@@ -69,7 +69,7 @@ func (s *Stack) Dial(now clock.Time, t Target) (*Conn, error) {
 	c.visible = true
 	c.race, r.conn = r, c
 	s.counters.Dials++
-	r.startNext(now)
+	r.goOn(now)
 	s.rearm(c)
 	return c, nil
 }
@@ -221,6 +221,11 @@ func (r *race) lost(now clock.Time, sf *Subflow, err error) {
 	} else if r.err == nil {
 		r.err = err
 	}
+	r.goOn(now)
+}
+
+// goOn starts the next candidate, and ends the Dial if none is left.
+func (r *race) goOn(now clock.Time) {
 	r.startNext(now)
 	if len(r.running) == 0 && r.next == len(r.candidates) {
 		r.fail(now, r.err)
@@ -258,7 +263,7 @@ func (r *race) expire(now clock.Time) {
 	case now >= r.giveUpAt:
 		r.fail(now, ErrTimeout)
 	case now >= r.nextAt:
-		r.startNext(now)
+		r.goOn(now)
 	}
 }
 

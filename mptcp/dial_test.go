@@ -202,3 +202,15 @@ func TestPathRemote(t *testing.T) {
 		t.Errorf("remote %v", c.RemoteAddr())
 	}
 }
+
+// A Dial that finds no port fails at once, not when its time is over.
+func TestDialWithoutPort(t *testing.T) {
+	w := newWorld(t, Config{Entropy: func() uint64 { return 1 << 40 }}, Config{}) // always the same port
+	w.link(10 * time.Millisecond)
+	lis := w.listen()
+	w.connect(lis)
+	c, err := w.client.Dial(w.now, Target{Remote: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:443")}})
+	if err != nil || !errors.Is(c.Err(), ErrAddressInUse) {
+		t.Errorf("%v, %v", err, c.Err())
+	}
+}

@@ -139,10 +139,10 @@ func (c *Conn) missingDSS(now clock.Time, sf *Subflow, seg *wire.Segment, res tc
 }
 
 // contradicts reports whether a segment says, after the fallback, that its payload belongs elsewhere: the peer did not fall back and goes on
-// as MPTCP. Nothing can be delivered safely then.
+// as MPTCP. Nothing can be delivered safely then. After a fallback at the handshake the peer's numbers are not known.
 func (c *Conn) contradicts(sf *Subflow, seg *wire.Segment) bool {
 	dss := &seg.DSS
-	if !dss.HasMap || dss.Length == 0 || dss.DataFIN && dss.Length == 1 || len(seg.Payload) == 0 {
+	if c.hs.peerIDSN == 0 || !dss.HasMap || dss.Length == 0 || dss.DataFIN && dss.Length == 1 || len(seg.Payload) == 0 { // 0: the handshake brought no key
 		return false
 	}
 	sub := seq.Number(0).Offset(seq.Number(dss.Subflow), sf.tcp.ReceivedOffset())

@@ -94,7 +94,7 @@ func (pm *pathManager) pathAdded(now clock.Time, p *path) {
 		return
 	}
 	remote, ok := p.reaches(pm.initialRemote)
-	if !ok || c.hs.peerNoJoin && remote == pm.initialRemote && p.id != pm.initialPath {
+	if !ok || c.hs.peerNoJoin && remote == pm.initialRemote {
 		return // RFC 8684, Section 3.1: flag C forbids joins to the initial address and port
 	}
 	pm.entries = append(pm.entries, pathEntry{path: p.id, remote: remote, down: true, since: now, next: now})

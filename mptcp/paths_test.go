@@ -198,3 +198,28 @@ func TestDataLevelTimerFindsWhatAProxyLost(t *testing.T) {
 		t.Error("no data-level timeout")
 	}
 }
+
+// JOIN-11, LNX-05, LNX-06: the answer to the third packet of a join is an ACK with a DATA_ACK, before any data.
+func TestFourthAckOfAJoinComesBeforeData(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	w.link(10 * time.Millisecond).rate = 1e6
+	second := w.link(10 * time.Millisecond)
+	c, s := w.connect(w.listen())
+	var first *wire.Segment
+	w.tap = func(f *flight) bool {
+		if seg := f.segment(t); f.link == second && !f.toServer && seg.Flags&wire.SYN == 0 && first == nil {
+			first = &seg
+		}
+		return true
+	}
+	w.stream(s, c, 3_000_000)
+	up := w.stream(c, s, 10)
+	up.noClose = true
+	w.run(time.Second)
+	if first == nil || len(first.Payload) != 0 || !first.Has(wire.OptDSS) || !first.DSS.HasAck {
+		t.Errorf("%+v", first)
+	}
+	if c.Subflows() != 2 {
+		t.Error("no second subflow")
+	}
+}

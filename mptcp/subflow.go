@@ -319,6 +319,9 @@ func (s *Stack) detach(now clock.Time, sf *Subflow, err error) {
 	} else {
 		c.removeSubflow(sf)
 		c.leaveGroup(sf.id)
+		if !sf.initial && (sf.peerReset || errors.Is(err, ErrRefused) || errors.Is(err, ErrReset)) {
+			s.counters.JoinsSentRefused++
+		}
 	}
 	switch {
 	case c.finished:

@@ -62,22 +62,22 @@ func (s *sendStream) firstUnsent() int64 {
 // inFlight reports whether bytes were given to subflows and are not DATA_ACKed.
 func (s *sendStream) inFlight() bool { return s.acked() < s.firstUnsent() || s.holesLen > 0 }
 
-// unsentAfter returns the unsent range that begins skip unsent bytes behind the first one, up to where the peer has room and where
-// something sent begins; empty if there is none.
-func (s *sendStream) unsentAfter(skip int64) seq.Range {
+// unsentAfter returns the unsent range that begins skip unsent bytes behind the first one at or after offset from, up to where the
+// peer has room and where something sent begins; empty if there is none.
+func (s *sendStream) unsentAfter(from, skip int64) seq.Range {
 	if s.holesLen > 0 {
 		for i := range s.holes.Count() {
 			h := s.holes.At(i)
+			h.Start = max(h.Start, from)
 			if skip < h.Len() {
 				return seq.Range{Start: h.Start + skip, End: min(h.End, s.edge)}
 			}
 			skip -= h.Len()
 		}
 	}
-	if skip > math.MaxInt64-s.next {
-		skip = math.MaxInt64 - s.next
-	}
-	return seq.Range{Start: s.next + skip, End: min(s.end(), s.edge)}
+	from = max(from, s.next)
+	skip = min(skip, math.MaxInt64-from)
+	return seq.Range{Start: from + skip, End: min(s.end(), s.edge)}
 }
 
 // take notes that the unsent range r was given to a subflow.

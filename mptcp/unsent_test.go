@@ -25,7 +25,7 @@ func TestSendStreamModel(t *testing.T) {
 			},
 			"take": func(t *rapid.T) {
 				skip := rapid.Int64Range(0, 120).Draw(t, "skip")
-				r := s.unsentAfter(skip)
+				r := s.unsentAfter(0, skip)
 				want, left := int64(-1), skip
 				for o := s.acked(); o < s.end(); o++ {
 					if !sent[o] {

@@ -77,6 +77,7 @@ func drawTrouble(seed uint64) *trouble {
 	t.drawHosts(link.Stream(seed, "faults: hosts"))
 	t.drawBoxes(link.Stream(seed, "faults: boxes"))
 	t.drawConns(link.Stream(seed, "faults: connections"))
+	t.keepLengths()
 	t.star = t.star || !t.udp && len(t.conns) > 1 // the port names the connection, and Path.Remote would name one port
 	r = link.Stream(seed, "faults: interfaces")
 	if n > 1 && chance(r, 0.08) {
@@ -249,6 +250,20 @@ func (t *trouble) drawConns(r *rand.Rand) {
 		c.drawUse(r, up, down)
 		c.drawManners(r)
 		t.conns = append(t.conns, c)
+	}
+}
+
+// keepLengths makes middleboxes that write into streams leave their lengths as they are if somebody waits for a number of bytes.
+func (t *trouble) keepLengths() {
+	for _, c := range t.conns {
+		if c.ends[0].after == 0 {
+			continue
+		}
+		for i := range t.boxes {
+			if t.boxes[i].kind == "replace" {
+				t.boxes[i].share = float64(t.boxes[i].size)
+			}
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ type faultEnd struct {
 	closed   bool // EventClosed came
 	closedAt clock.Time
 	err      error // of EventClosed
+	failed   error // of Read or Write: EventClosed comes with the same
 	fellBack bool
 	joined   bool // there was more than one subflow
 
@@ -134,7 +135,7 @@ func (e *faultEnd) push(now clock.Time) {
 			return
 		}
 		if err != nil {
-			e.w.fail("connection %d %d: Write: %v", e.index, e.side, err)
+			e.failed = err
 			return
 		}
 		if e.plan.pause > 0 {
@@ -178,9 +179,7 @@ func (e *faultEnd) pull(now clock.Time) {
 			}
 			return
 		case err != nil:
-			if !e.closed && !(e.hasty()) {
-				e.w.fail("connection %d %d: Read: %v, before EventClosed", e.index, e.side, err)
-			}
+			e.failed = err
 			return
 		}
 		if e.plan.closeAt >= 0 && e.got >= e.plan.closeAt && !e.closed {

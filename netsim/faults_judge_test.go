@@ -3,6 +3,7 @@ package netsim
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"braid/clock"
 	"braid/mptcp"
@@ -65,6 +66,9 @@ func (w *faultWorld) judgePair(i int) error {
 // judgeError judges why an end's connection ended.
 func (e *faultEnd) judgeError(excuse string, rude bool) error {
 	who := e.w.hosts[e.side].Name()
+	if e.failed != nil && e.failed != e.err && !errors.Is(e.failed, net.ErrClosed) {
+		return fmt.Errorf("the %s was told %v, and when the connection was over %v", who, e.failed, e.err)
+	}
 	right := e.err == nil
 	switch {
 	case excuse == "" && !rude:

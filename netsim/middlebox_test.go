@@ -2,15 +2,10 @@ package netsim
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"runtime"
-	"runtime/debug"
-	"sync"
 	"testing"
 	"time"
 
 	"braid/clock"
-	"braid/link"
 	"braid/wire"
 )
 
@@ -21,7 +16,7 @@ func TestMiddleboxes(t *testing.T) {
 		multipath = "both paths"  // MPTCP goes on over both paths
 		second    = "second path" // MPTCP goes on over the second path, mostly
 		single    = "first path"  // the connection is TCP or has no other path
-		any       = ""
+		whatever  = ""
 	)
 	for _, c := range []struct {
 		name string
@@ -36,29 +31,29 @@ func TestMiddleboxes(t *testing.T) {
 		{"MPTCP options gone from ACKs", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InAck, 0) }, true, single},
 		{"MPTCP options gone from data", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InData, 0) }, true, single},
 		{"MPTCP options gone from everything", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, Anywhere, 0) }, true, single},
-		{"MPTCP options gone later, one path", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, Anywhere, 200_000) }, false, any},
+		{"MPTCP options gone later, one path", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, Anywhere, 200_000) }, false, whatever},
 		{"joins refused", Flow{}, func(*Network) Box { return DropOptions(wire.OptMPJoin, Anywhere) }, true, single},
 		{"joins stripped", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPJoin, Anywhere, 0) }, true, single},
 		{"SYNs with MP_CAPABLE dropped", Flow{}, func(*Network) Box { return DropOptions(wire.OptMPCapable, InSYN) }, true, single},
 		{"mappings mangled, checksums", Flow{DSSChecksums: true}, func(n *Network) Box {
 			return MangleOptions(wire.OptDSS, InData, 100_000, 0.01, n.Stream("mangle"))
-		}, false, any},
+		}, false, whatever},
 		{"tokens mangled", Flow{}, func(n *Network) Box { return MangleOptions(wire.OptMPJoin, InSYN, 0, 1, n.Stream("mangle")) }, true, single},
 		{"segments split", Flow{}, func(*Network) Box { return &Split{Size: 500} }, true, multipath},
 		{"segments split, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return &Split{Size: 500} }, true, multipath},
-		{"segments joined", Flow{}, func(*Network) Box { return &Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, any},
-		{"segments joined, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return &Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, any},
+		{"segments joined", Flow{}, func(*Network) Box { return &Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, whatever},
+		{"segments joined, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return &Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, whatever},
 		{"sequence numbers shifted", Flow{}, func(*Network) Box { return ShiftSequence(3_000_000_000) }, false, multipath},
 		{"payload changed, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return ReplacePayload(100_000, 5, []byte("*****")) }, false, second},
 		{"payload grown, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return ReplacePayload(100_000, 5, []byte("** more **")) }, false, second},
 		{"payload shrunk, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return ReplacePayload(100_000, 9, []byte("*")) }, false, second},
-		{"windows clamped", Flow{}, func(*Network) Box { return ClampWindow(500) }, false, any},
+		{"windows clamped", Flow{}, func(*Network) Box { return ClampWindow(500) }, false, whatever},
 		{"NAT", Flow{}, natBox(0), false, multipath},
-		{"NAT that forgets", Flow{}, natBox(600), false, any},
+		{"NAT that forgets", Flow{}, natBox(600), false, whatever},
 		{"NAT in front of UDP", Flow{Encapsulation: "udp"}, natBox(0), false, multipath},
 		{"NAT in front of UDP that forgets", Flow{Encapsulation: "udp"}, natBox(600), false, multipath},
 		{"small MTU with ICMP", Flow{}, func(*Network) Box { return &SmallMTU{MTU: 1300} }, true, multipath},
-		{"small MTU, black hole", Flow{}, func(*Network) Box { return &SmallMTU{MTU: 1300, Silent: true} }, true, any},
+		{"small MTU, black hole", Flow{}, func(*Network) Box { return &SmallMTU{MTU: 1300, Silent: true} }, true, whatever},
 	} {
 		for _, download := range []bool{false, true} {
 			name := c.name + map[bool]string{false: ", upload", true: ", download"}[download]
@@ -93,7 +88,7 @@ func TestMiddleboxes(t *testing.T) {
 					t.Errorf("took %.1f s", got.CompletedS)
 				}
 				first, other := delivered(&got.Subflows[0]), delivered(&got.Subflows[1])
-				used := map[string]bool{any: true, multipath: first > size/5 && other > size/5, second: other > size/2, single: other == 0}
+				used := map[string]bool{whatever: true, multipath: first > size/5 && other > size/5, second: other > size/2, single: other == 0}
 				if !used[c.want] {
 					t.Errorf("the paths carried %d and %d bytes, want %s", first, other, c.want)
 				}
@@ -133,118 +128,4 @@ func twoWay(f Flow) Scenario {
 		s.Flows[0].Paths = append(s.Flows[0].Paths, PathName(i+1))
 	}
 	return s
-}
-
-// Whatever a pair of bad links and a random selection of middleboxes do together, the stream arrives whole and unchanged.
-func TestFaultSoup(t *testing.T) {
-	n := 60
-	if *long {
-		n = 3000
-	}
-	results := make([]error, n)
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range n {
-		wg.Add(1)
-		slots <- struct{}{}
-		go func() {
-			defer wg.Done()
-			results[i] = soup(uint64(i))
-			<-slots
-		}()
-	}
-	wg.Wait()
-	for seed, err := range results {
-		if err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-	}
-}
-
-// soup runs one random transfer.
-func soup(seed uint64) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	r := link.Stream(seed, "soup")
-	maybe := func(p, v float64) float64 {
-		if r.Float64() < p {
-			return v * r.Float64()
-		}
-		return 0
-	}
-	names := []string{"bbr", "cubic", "reno", "coupledbbr", "lia", "olia", "balia"}
-	size := int64(1 + r.IntN(1_500_000))
-	f := Flow{Name: "f", DSSChecksums: true, Download: r.IntN(2) == 0, Congestion: names[r.IntN(len(names))],
-		Scheduler: []string{"minrtt", "roundrobin", "redundant"}[r.IntN(3)], Workload: Workload{Bytes: size}}
-	if r.IntN(4) == 0 {
-		f.Encapsulation = "udp"
-	}
-	s := twoWay(f)
-	s.Seed, s.DurationS = seed, 280
-	for i := range s.Links {
-		l := &s.Links[i].Spec
-		l.RateMbps, l.DelayMs = 1+20*r.Float64(), 1+50*r.Float64()
-		l.Loss, l.Duplicate, l.Corrupt, l.JitterMs = maybe(0.5, 0.03), maybe(0.3, 0.05), maybe(0.3, 0.02), maybe(0.3, 10)
-		if r.IntN(3) == 0 {
-			l.Reorder = &link.Reorder{Probability: 0.1 * r.Float64(), DelayMs: 20 * r.Float64()}
-		}
-	}
-	var boxes []string
-	poor := r.IntN(2) // the path whose boxes spare nothing; those of the other leave the options alone
-	res, err := RunWith(s, Options{Prepare: func(p *Prepared) error {
-		if dbgHook != nil { dbgHook(p) }
-		for i := range 2 {
-			ahead, back := p.Links[fmt.Sprintf("ahead %d", i+1)], p.Links[fmt.Sprintf("back %d", i+1)]
-			for range r.IntN(3) {
-				name, b := randomBox(r, i == poor)
-				boxes = append(boxes, fmt.Sprintf("%s on path %d", name, i+1))
-				if f.Download {
-					p.Network.Attach(b, back, ahead)
-				} else {
-					p.Network.Attach(b, ahead, back)
-				}
-			}
-		}
-		return nil
-	}})
-	if err != nil {
-		return err
-	}
-	got := res.Flow("f")
-	if dbgHook != nil { dumpCounters("S", &got.Sender); dumpCounters("R", &got.Receiver) }
-	if got.Bytes != size || got.CompletedS == 0 || got.Corrupted != 0 || got.Error != "" {
-		return fmt.Errorf("%d of %d bytes, complete after %.1f s, first wrong byte %d, error %q; %v over %+v", got.Bytes, size, got.CompletedS, got.Corrupted-1,
-			got.Error, boxes, s)
-	}
-	return nil
-}
-
-// randomBox picks a middlebox; one that takes options away only if it may.
-func randomBox(r *rand.Rand, may bool) (string, Box) {
-	where := Where(1 + r.IntN(int(Anywhere)))
-	after := int64(r.IntN(3)) * 50_000
-	n := 8
-	if !may {
-		n = 5
-	}
-	switch r.IntN(n) {
-	case 0:
-		return "split", &Split{Size: 100 + r.IntN(1300)}
-	case 1:
-		return "join", &Coalesce{Size: 1400 * (1 + r.IntN(8)), Wait: time.Duration(r.IntN(3_000_000))}
-	case 2:
-		return "shift", ShiftSequence(r.Uint32())
-	case 3:
-		return "clamp", ClampWindow(uint16(100 + r.IntN(5000)))
-	case 4:
-		return "small MTU", &SmallMTU{MTU: 1280 + r.IntN(200), Silent: r.IntN(2) == 0}
-	case 5:
-		return "drop joins", DropOptions(wire.OptMPJoin, where)
-	case 6:
-		return "mangle", MangleOptions(wire.OptDSS, InData, after, 0.02, r)
-	}
-	return fmt.Sprintf("strip %d after %d", where, after), StripOptions(wire.OptMPTCP, where, after)
 }

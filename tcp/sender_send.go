@@ -207,7 +207,7 @@ func (s *sender) sent(now clock.Time, t *transmission) {
 			s.ctl.OnRestart(now, now.Sub(s.lastSent), s.rto())
 		}
 	}
-	weight := s.ctl.OnSend(congestion.Send{Now: now, Bytes: t.Len, InFlight: s.inFlight(), Retransmission: t.Retransmission})
+	weight := s.ctl.OnSend(congestion.Send{Now: now, Bytes: t.Len, InFlight: s.inFlight(), SRTT: s.rtt.srtt, Retransmission: t.Retransmission})
 	r := &s.q.slab[t.rec]
 	if t.Retransmission {
 		s.noteRetransmission(now, t, r)
