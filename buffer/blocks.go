@@ -8,8 +8,8 @@ const (
 	BlockSize  = 1 << blockShift
 )
 
-// maxFreeBlocks bounds the blocks that wait for reuse: 16 MiB. Half of those that lay idle while blockPeriod blocks were taken are
-// given up.
+// maxFreeBlocks bounds the blocks that wait for reuse: 16 MiB. Half of those that lay idle while blockPeriod blocks were taken
+// are given up.
 const (
 	maxFreeBlocks = 1024
 	minFreeBlocks = 16

@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// Send is one connection's outgoing stream: what the application wrote, from the first byte that the peer has not DATA_ACKed
-// to the last, and older bytes as long as a subflow may have to send them again (RFC 8684, Section 3.3.2: data is freed only when
+// Send is one connection's outgoing stream: what the application wrote, from the first byte that the peer has not DATA_ACKed to
+// the last, and older bytes as long as a subflow may have to send them again (RFC 8684, Section 3.3.2: data is freed only when
 // it is acknowledged at connection level and on every subflow on which it was sent).
 //
 // Bytes are addressed by data offset and lie in blocks; the block of an offset is found by shifting. Each chunk that is given

@@ -145,12 +145,11 @@ func (g *coupledBBRGroup) share(c *CoupledBBR) float64 {
 		free += float64(m.free * v)
 		weights += g.power(float64((1 - m.free) * v))
 	}
-	if n == 1 { // alone: plain BBR
-		return 1
-	}
 	b := 1.0
 	v := c.bandwidth.best
-	if weights > 0 {
+	// Alone it is plain BBR, but for the cap below: whoever is left alone by a path's death has an estimate from its coupled days, which may be
+	// well above what the path carries.
+	if n > 1 && weights > 0 {
 		part := 0.0
 		if rest := (1 - c.free) * v; rest > 0 {
 			part = min(1, max(0, total-free)*(g.power(rest)/rest)/weights)

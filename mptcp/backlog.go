@@ -18,8 +18,8 @@ const (
 	maxUnmappedWait = 5 * time.Second
 )
 
-// backlog holds the bytes of one subflow that cannot be delivered yet: those that no mapping explains, and those of a mapping whose
-// checksum can only be verified when all of it is there (RFC 8684, Section 3.3.1). Chunks are in subflow order.
+// backlog holds the bytes of one subflow that cannot be delivered yet: those that no mapping explains, and those of a mapping
+// whose checksum can only be verified when all of it is there (RFC 8684, Section 3.3.1). Chunks are in subflow order.
 type backlog struct {
 	chunks   []*buffer.Chunk
 	bytes    int64
@@ -65,7 +65,8 @@ func (b *backlog) clear(p *buffer.Pool) {
 	clear(b.chunks[:cap(b.chunks)])
 }
 
-// explain delivers what mappings explain by now. all looks at everything, because a mapping came; otherwise only the newest chunk is new.
+// explain delivers what mappings explain by now. all looks at everything, because a mapping came; otherwise only the newest
+// chunk is new.
 func (c *Conn) explain(now clock.Time, sf *Subflow, all bool) {
 	d := &sf.data
 	b := &d.backlog
@@ -168,8 +169,8 @@ func (b *backlog) cover(p *buffer.Pool, i int, m *mapping) (n int, whole bool) {
 	return n, whole && at == m.end
 }
 
-// verify checks the checksum of mapping m, whose bytes are the n chunks from i on, and delivers them. It returns false if the checksum is wrong
-// and the subflow is gone.
+// verify checks the checksum of mapping m, whose bytes are the n chunks from i on, and delivers them. It returns false if the
+// checksum is wrong and the subflow is gone.
 func (c *Conn) verify(now clock.Time, sf *Subflow, i, n int, m *mapping) bool {
 	b := &sf.data.backlog
 	var sum wire.Sum

@@ -10,8 +10,8 @@ import (
 	"braid/schedule"
 )
 
-// backToBack joins two Stacks without a network between: a round takes what one side sends to the other at once, then the answers. It is
-// for measuring, so it keeps its buffers.
+// backToBack joins two Stacks without a network between: a round takes what one side sends to the other at once, then the
+// answers. It is for measuring, so it keeps its buffers.
 type backToBack struct {
 	now            clock.Time
 	client, server *Stack

@@ -19,8 +19,8 @@ type carriedSet struct {
 	held   int64   // bytes in ring
 }
 
-// piece is one chunk: data offsets [id, id+n). The first gone bytes are acknowledged, but stay in memory as long as the others: a
-// retransmission of those carries the mapping of the whole chunk, whose checksum is over all of it.
+// piece is one chunk: data offsets [id, id+n). The first gone bytes are acknowledged, but stay in memory as long as the others:
+// a retransmission of those carries the mapping of the whole chunk, whose checksum is over all of it.
 type piece struct {
 	id   int64
 	n    int
@@ -42,8 +42,8 @@ func (s *carriedSet) push(id int64, n int) {
 	s.data.Add(seq.Range{Start: id, End: id + int64(n)})
 }
 
-// release notes that tcp let go of the oldest bytes it has: those of ch. When that was the rest of a chunk it returns the whole of it, whose memory
-// is not needed any more, and true.
+// release notes that tcp let go of the oldest bytes it has: those of ch. When that was the rest of a chunk it returns the whole
+// of it, whose memory is not needed any more, and true.
 func (s *carriedSet) release(ch tcp.Chunk) (whole seq.Range, ok bool) {
 	if s.head == s.tail {
 		panic(fmt.Sprintf("mptcp: tcp releases [%d,+%d), but nothing is carried", ch.ID, ch.Len))
@@ -95,7 +95,8 @@ func (s *carriedSet) drain(f func(id int64, n int)) {
 	*s = carriedSet{}
 }
 
-// notSACKed returns the first part of r, which t carries, that the peer has not acknowledged selectively; empty if there is none.
+// notSACKed returns the first part of r, which t carries, that the peer has not acknowledged selectively; empty if there is
+// none.
 func (s *carriedSet) notSACKed(t *tcp.Conn, r seq.Range) seq.Range {
 	found := seq.Range{}
 	t.EachOutstanding(func(ch tcp.Chunk, sacked, _ bool) bool {

@@ -10,7 +10,8 @@ import (
 	"braid/wire"
 )
 
-// RFC 8684, Section 3.3.3: half close both ways round, with the answer coming after the end of the question (FIN-07, FIN-08, FIN-09).
+// RFC 8684, Section 3.3.3: half close both ways round, with the answer coming after the end of the question (FIN-07, FIN-08,
+// FIN-09).
 func TestHalfClose(t *testing.T) {
 	for _, paths := range []int{1, 2} {
 		w := newWorld(t, Config{}, Config{})

@@ -14,8 +14,8 @@ import (
 	"braid/trace"
 )
 
-// Conn is one Multipath TCP connection: one byte stream each way over its subflows, or one plain TCP connection when the peer or
-// the path does not speak MPTCP. Its methods are called by the driver of its Stack, with the same clock.
+// Conn is one Multipath TCP connection: one byte stream each way over its subflows, or one plain TCP connection when the peer
+// or the path does not speak MPTCP. Its methods are called by the driver of its Stack, with the same clock.
 type Conn struct {
 	attachment // stack, id, client, hs, pm, subflows: what the Stack keeps of it
 
@@ -130,8 +130,8 @@ func (c *Conn) subflowActive(now clock.Time, sf *Subflow) {
 	c.views.changed()
 	c.stack.wake(c)
 	if !sf.initial && !c.client {
-		// The peer waits for an ACK of its MP_JOIN's third packet (RFC 8684, Section 3.2); it goes before any data, so that it is what arrives
-		// first: peers reset a subflow that begins out of order.
+		// The peer waits for an ACK of its MP_JOIN's third packet (RFC 8684, Section 3.2); it goes before any data, so that it
+		// is what arrives first: peers reset a subflow that begins out of order.
 		d.ackFirst = true
 		sf.tcp.RequestAck(now)
 	}
@@ -165,7 +165,7 @@ func (c *Conn) subflowGone(now clock.Time, sf *Subflow, err error) {
 	case c.closedBothWays():
 		c.end(now, nil)
 	case c.fb.any():
-		c.end(now, plainError(err, c.fin.peerReached))
+		c.end(now, c.plainError(err))
 	case c.lonelyAt == clock.Never:
 		// Break before make: a new subflow may join for a while (RFC 8684, Section 3.3.3).
 		c.lonelyAt = now.Add(c.stack.cfg.CloseTimeout)
@@ -184,11 +184,11 @@ func (c *Conn) anyUp() bool {
 	return false
 }
 
-// plainError returns why a plain TCP connection ended whose only subflow closed with err.
-func plainError(err error, orderly bool) error {
+// plainError returns why a plain TCP connection ended, though not both streams had, whose only subflow closed with err.
+func (c *Conn) plainError(err error) error {
 	var reset *SubflowError
 	switch {
-	case err == nil && !orderly:
+	case err == nil: // a RST in LAST-ACK, for one, which is no error to TCP: but not everything of ours arrived
 		return ErrReset
 	case errors.As(err, &reset) && !reset.Peer:
 		return fmt.Errorf("%w: %v", ErrProtocol, err) // nobody asked for an end
@@ -256,9 +256,9 @@ func (c *Conn) CloseWrite(now clock.Time) error {
 	return nil
 }
 
-// Close ends the connection in an orderly way: everything written is delivered, then the stream ends. It does not wait: the Stack
-// finishes in the background. If data was received and not read, the connection is aborted instead, so that the peer learns
-// that it was lost (RFC 9293, Section 3.6.1). A second Close does nothing.
+// Close ends the connection in an orderly way: everything written is delivered, then the stream ends. It does not wait: the
+// Stack finishes in the background. If data was received and not read, the connection is aborted instead, so that the peer
+// learns that it was lost (RFC 9293, Section 3.6.1). A second Close does nothing.
 func (c *Conn) Close(now clock.Time) error {
 	if c.closed {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"braid/wire"
 )
 
-// poll writes the next packet of the connection to buf; false if there is none now. One subflow is asked until it has nothing more, so that its
-// packets form a train.
+// poll writes the next packet of the connection to buf; false if there is none now. One subflow is asked until it has nothing
+// more, so that its packets form a train.
 func (c *Conn) poll(now clock.Time, buf []byte) (Packet, bool) {
 	for range len(c.subflows) {
 		if c.rotor >= len(c.subflows) {
@@ -41,7 +41,7 @@ func (c *Conn) pollSubflow(now clock.Time, sf *Subflow, buf []byte) (Packet, boo
 		}
 		t.SetMore(c.snd.waiting() > 0)
 	}
-	t.SetWindow(c.rcv.advertise())
+	t.SetWindow(c.rcv.advertise(!c.mayGrow()))
 	s := c.stack
 	seg, out := &s.seg, &s.out
 	if !t.PollSegment(now, seg, out, reserveData, reserveAck) {
@@ -143,8 +143,8 @@ func (c *Conn) anotherLives(sf *Subflow) bool {
 	return false
 }
 
-// newData returns the unsent data that a segment of the given payload may carry now, skip full packets behind the first at or after
-// offset from; empty if there is none, or if a small segment is better held back.
+// newData returns the unsent data that a segment of the given payload may carry now, skip full packets behind the first at or
+// after offset from; empty if there is none, or if a small segment is better held back.
 func (c *Conn) newData(from int64, skip, payload int) seq.Range {
 	s := &c.snd
 	r := s.unsentAfter(from, int64(skip)*int64(payload))

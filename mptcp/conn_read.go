@@ -9,8 +9,8 @@ import (
 	"braid/tcp"
 )
 
-// receiveStream is the incoming half of a connection in data offsets: what came in order waits in queue for the application, what
-// did not in ooo.
+// receiveStream is the incoming half of a connection in data offsets: what came in order waits in queue for the application,
+// what did not in ooo.
 type receiveStream struct {
 	next  int64 // first data offset not received: our DATA_ACK
 	edge  int64 // the highest right edge advertised: nothing at or beyond it is accepted (RFC 8684, Section 3.3.1)
@@ -43,10 +43,16 @@ func (r *receiveStream) size() int64 {
 	return r.window.Size()
 }
 
-// advertise returns the window to advertise beside a DATA_ACK of next, and remembers that it was.
-func (r *receiveStream) advertise() int64 {
+// advertise returns the window to advertise beside a DATA_ACK of next, and remembers that it was. When memory is short nothing
+// is promised beyond what was, but that a connection with an empty queue can always go on.
+func (r *receiveStream) advertise(short bool) int64 {
 	var n int64
-	if r.fixed > 0 {
+	if short {
+		n = r.edge - r.next
+		if r.queue.Empty() {
+			n = max(n, leastRoom)
+		}
+	} else if r.fixed > 0 {
 		n = max(r.fixed-r.queue.Bytes(), r.edge-r.next)
 	} else {
 		n = r.window.Window(r.queue.Bytes())
@@ -73,8 +79,8 @@ func (r *receiveStream) wantsUpdate() bool {
 	return fresh > 0 && fresh >= 2*(r.told-r.next)
 }
 
-// Read copies what was received in order into p and returns how much. It returns ErrWouldBlock if nothing is there now, io.EOF after
-// the end of the peer's stream, and why the connection ended after that. After Close it returns net.ErrClosed.
+// Read copies what was received in order into p and returns how much. It returns ErrWouldBlock if nothing is there now, io.EOF
+// after the end of the peer's stream, and why the connection ended after that. After Close it returns net.ErrClosed.
 func (c *Conn) Read(now clock.Time, p []byte) (int, error) {
 	if c.closed {
 		return 0, net.ErrClosed
@@ -94,7 +100,7 @@ func (c *Conn) Read(now clock.Time, p []byte) (int, error) {
 	if c.rcv.fixed == 0 && c.mayGrow() {
 		c.rcv.window.OnRead(now, int64(n), c.receiveRTT())
 	}
-	if c.rcv.wantsUpdate() {
+	if c.rcv.wantsUpdate() && (c.mayGrow() || c.rcv.queue.Empty()) {
 		c.announceWindow(now)
 	}
 	return n, nil

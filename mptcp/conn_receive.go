@@ -10,8 +10,8 @@ import (
 	"braid/wire"
 )
 
-// Bounds of the out-of-order queue's memory beside the window: tiny segments with gaps must not make the host hold a whole chunk for
-// each (SEC-07).
+// Bounds of the out-of-order queue's memory beside the window: tiny segments with gaps must not make the host hold a whole
+// chunk for each (SEC-07).
 const (
 	oooCostFactor = 2
 	oooCostFloor  = 256 << 10
@@ -49,7 +49,7 @@ func (c *Conn) handleSegment(now clock.Time, sf *Subflow, seg *wire.Segment, res
 		return
 	}
 	if res.PeerFIN {
-		c.peerClosed(now, sf)
+		c.peerClosed(now, sf, seg)
 	}
 	if c.fin.queued || c.fin.peer >= 0 {
 		c.advanceClose(now)
@@ -115,12 +115,15 @@ func (c *Conn) dropReceived(sf *Subflow) {
 	sf.data.maps.clear()
 }
 
-// deliver takes a chunk whose offsets are data offsets. Old and doubled bytes are dropped, those beyond the advertised window are not
-// accepted (RFC 8684, Section 3.3.1), the others become readable as soon as all before them have come: each byte once and
-// in order, whichever subflow brought it.
+// deliver takes a chunk whose offsets are data offsets. Old and doubled bytes are dropped, those beyond the advertised window
+// are not accepted (RFC 8684, Section 3.3.1), the others become readable as soon as all before them have come: each byte once
+// and in order, whichever subflow brought it.
 func (c *Conn) deliver(now clock.Time, sf *Subflow, ch *buffer.Chunk) {
 	r := &c.rcv
 	end := ch.End()
+	if c.fb.receiving {
+		r.edge = max(r.edge, end) // TCP's window let it in, and its acknowledgment is for good
+	}
 	if end > r.edge || c.fin.peer >= 0 && end > c.fin.peer {
 		if ch = c.trimBeyond(ch); ch == nil {
 			return
@@ -208,8 +211,8 @@ func (c *Conn) trimBeyond(ch *buffer.Chunk) *buffer.Chunk {
 	return ch
 }
 
-// readableAdvanced follows up when the read queue grew, from data offset before on; waited is how long the first of it may have waited
-// for a gap to close.
+// readableAdvanced follows up when the read queue grew, from data offset before on; waited is how long the first of it may have
+// waited for a gap to close.
 func (c *Conn) readableAdvanced(now clock.Time, before int64, waited time.Duration) {
 	if c.stack.cfg.Trace != nil {
 		c.trace(now, -1, trace.Delivered, c.rcv.next, c.rcv.next-before, int64(waited))

@@ -127,7 +127,8 @@ func (c *Conn) noteStuck(now clock.Time) {
 	}
 }
 
-// waits reports whether something of ours waits for the peer: data, or the end of our stream, which in plain TCP is the subflow's FIN.
+// waits reports whether something of ours waits for the peer: data, or the end of our stream, which in plain TCP is the
+// subflow's FIN.
 func (c *Conn) waits() bool {
 	switch {
 	case c.snd.buf.Len() > 0:

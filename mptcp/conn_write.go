@@ -75,9 +75,9 @@ func (c *Conn) signalWritable() {
 	c.stack.emit(Event{Kind: EventWritable, Conn: c})
 }
 
-// tuneSendLimit lets the application write ahead twice what can be on its way: data stays buffered until it is DATA_ACKed, and the DATA_ACK
-// of what a fast subflow delivered may have to wait for what a slow one carries (RFC 8684, Section 3.3.5). So each window counts as often as it
-// turns over in the longest round-trip time.
+// tuneSendLimit lets the application write ahead twice what can be on its way: data stays buffered until it is DATA_ACKed, and
+// the DATA_ACK of what a fast subflow delivered may have to wait for what a slow one carries (RFC 8684, Section 3.3.5). So each
+// window counts as often as it turns over in the longest round-trip time.
 func (c *Conn) tuneSendLimit() {
 	longest := c.rtt(0)
 	var sum float64

@@ -38,7 +38,8 @@ func corruptOnce(w *world, l *testLink, nth int) (done *bool) {
 }
 
 // RFC 8684, Section 3.7 (FAI-03 to FAI-07, FB-09): a wrong checksum on the only subflow is answered with MP_FAIL on an ACK; the
-// sender goes on under the infinite mapping from what was not DATA_ACKed, the other direction follows, and no byte is lost or wrong.
+// sender goes on under the infinite mapping from what was not DATA_ACKed, the other direction follows, and no byte is lost or
+// wrong.
 func TestChecksumFailureOnTheOnlySubflowFallsBackInPlace(t *testing.T) {
 	for _, loss := range []float64{0, 0.03} {
 		for _, nth := range []int{1, 2, 30, 100} {
@@ -90,8 +91,8 @@ func TestCloseAfterMPFailWithoutMoreData(t *testing.T) {
 	}
 }
 
-// FAI-02, FAI-03: with another subflow, the one with the wrong checksum is reset by a RST that carries MP_FAIL, and the data comes
-// again elsewhere.
+// FAI-02, FAI-03: with another subflow, the one with the wrong checksum is reset by a RST that carries MP_FAIL, and the data
+// comes again elsewhere.
 func TestChecksumFailureWithOtherSubflowsResets(t *testing.T) {
 	w := newWorld(t, Config{Checksums: true}, Config{})
 	bad := w.link(10 * time.Millisecond)

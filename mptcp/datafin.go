@@ -145,8 +145,9 @@ func (c *Conn) closedBothWays() bool {
 	return ours && c.fin.peerReached
 }
 
-// advanceClose does what the state of the close allows: send our DATA_FIN when all data has been sent; close the subflows when both DATA_FINs
-// have been acknowledged. The connection ends with its last subflow. Under an infinite mapping a plain FIN ends our stream.
+// advanceClose does what the state of the close allows: send our DATA_FIN when all data has been sent; close the subflows when
+// both DATA_FINs have been acknowledged. The connection ends with its last subflow. Under an infinite mapping a plain FIN ends
+// our stream.
 func (c *Conn) advanceClose(now clock.Time) {
 	f := &c.fin
 	if c.state != connOpen {
@@ -174,8 +175,8 @@ func (c *Conn) advanceClose(now clock.Time) {
 	case !c.anyUp():
 		c.end(now, nil)
 	default:
-		// Everything is done but for the subflows' own closing. The connection answers until then: the peer may not know that all has
-		// arrived and still send copies.
+		// Everything is done but for the subflows' own closing. The connection answers until then: the peer may not know that
+		// all has arrived and still send copies.
 		c.lingerAt = min(c.lingerAt, now.Add(c.stack.cfg.CloseTimeout))
 	}
 }
@@ -207,9 +208,11 @@ func (c *Conn) closeSubflow(now clock.Time, sf *Subflow) {
 
 // peerClosed obeys the peer's FIN on sf. It ends only what the peer sends on that subflow and says nothing about the connection
 // (RFC 8684, Section 3.3.3), except under the infinite mapping, where it ends the peer's stream.
-func (c *Conn) peerClosed(now clock.Time, sf *Subflow) {
-	if !c.fb.any() && !c.hs.confirmed && c.everActive == 1 && sf.initial && c.rcv.next == 1 {
-		// Nothing but a FIN came and no sign of MPTCP: the options do not get through.
+func (c *Conn) peerClosed(now clock.Time, sf *Subflow, seg *wire.Segment) {
+	unproven := sf.initial && c.inPlace() && c.firstWindow()
+	if !c.fb.any() && unproven && seg.Options&wire.OptMPTCP == 0 {
+		// No sign of MPTCP gets through: a peer that has fallen back ends its stream so. Ours must not be cut short by a FIN in
+		// return.
 		c.setFallback(now, FallbackNoMapping)
 	}
 	switch {
@@ -218,7 +221,7 @@ func (c *Conn) peerClosed(now clock.Time, sf *Subflow) {
 		c.fin.peerReached = true
 		c.signalReadable()
 		c.advanceClose(now)
-	case sf.state == active:
+	case sf.state == active && !unproven: // otherwise the data that waits goes on over this half of it
 		c.closeSubflow(now, sf)
 	}
 }

@@ -10,8 +10,9 @@ import (
 
 // Option bytes that the data plane reserves.
 const (
-	// dataReserve is a DSS with a 64-bit mapping, a 64-bit DATA_ACK and a checksum. Sent so, mapping and DATA_ACK need no thought about
-	// wrapping within a segment's lifetime (RFC 8684, Section 3.3.1), and with timestamps it fills the 40 bytes exactly.
+	// dataReserve is a DSS with a 64-bit mapping, a 64-bit DATA_ACK and a checksum. Sent so, mapping and DATA_ACK need no
+	// thought about wrapping within a segment's lifetime (RFC 8684, Section 3.3.1), and with timestamps it fills the 40 bytes
+	// exactly.
 	dataReserve = wire.DSSMaxLen
 	// ackReserve is a DSS with a 64-bit DATA_ACK.
 	ackReserve = 12
@@ -37,8 +38,8 @@ func (c *Conn) reserve(sf *Subflow) (data, ack int) {
 	return dataReserve, ack
 }
 
-// fillData adds the MPTCP options of a segment that belongs to no handshake. Everything that carries an ACK carries a DATA_ACK: peers fall
-// back when an ACK comes without one (RFC 8684, Section 3.7).
+// fillData adds the MPTCP options of a segment that belongs to no handshake. Everything that carries an ACK carries a DATA_ACK:
+// peers fall back when an ACK comes without one (RFC 8684, Section 3.7).
 func (c *Conn) fillData(now clock.Time, sf *Subflow, seg *wire.Segment, out *tcp.Out) {
 	if seg.Flags&wire.RST != 0 {
 		c.fillReset(sf, seg)
@@ -79,8 +80,8 @@ func (c *Conn) fillData(now clock.Time, sf *Subflow, seg *wire.Segment, out *tcp
 	}
 }
 
-// fillMapping writes the mapping of a chunk. It is that of the whole chunk, whatever part of it the segment carries, and the same in every
-// transmission (RFC 8684, Section 3.3.1).
+// fillMapping writes the mapping of a chunk. It is that of the whole chunk, whatever part of it the segment carries, and the
+// same in every transmission (RFC 8684, Section 3.3.1).
 func (c *Conn) fillMapping(d *subflowData, dss *wire.DSS, ch *tcp.Chunk) {
 	dss.HasMap, dss.Map64 = true, true
 	dss.DataSeq = c.hs.localIDSN.At(ch.ID)
@@ -108,8 +109,8 @@ func (c *Conn) fillFIN(dss *wire.DSS) {
 	}
 }
 
-// mappingChecksum returns the checksum of a mapping of n bytes of the send buffer from data offset o on, at subflow offset start
-// (RFC 8684, Section 3.3.1).
+// mappingChecksum returns the checksum of a mapping of n bytes of the send buffer from data offset o on, at subflow offset
+// start (RFC 8684, Section 3.3.1).
 func (c *Conn) mappingChecksum(o, start int64, n int) uint16 {
 	return c.chunkChecksum(o, start, n, uint16(n))
 }
@@ -180,8 +181,8 @@ func (c *Conn) takeMapping(now clock.Time, sf *Subflow, dss *wire.DSS) {
 	}
 }
 
-// takeCapableData reads the MP_CAPABLE of the first data segment as the mapping that it is: subflow offset 1 is the first byte of
-// data (RFC 8684, Section 3.1).
+// takeCapableData reads the MP_CAPABLE of the first data segment as the mapping that it is: subflow offset 1 is the first byte
+// of data (RFC 8684, Section 3.1).
 func (c *Conn) takeCapableData(now clock.Time, sf *Subflow, o *wire.MPCapable) {
 	if o.HasChecksum != c.hs.checksums {
 		c.stack.counters.ChecksumPresence++
@@ -250,8 +251,8 @@ func (c *Conn) takeDataAck(now clock.Time, sf *Subflow, seg *wire.Segment) {
 	}
 }
 
-// raiseEdge moves the right edge of the peer's shared window, never to the left: every subflow's window field counts from the DATA_ACK
-// beside it, and the highest edge seen on any of them is the one in force (RFC 8684, Sections 3.3.4 and 3.3.5).
+// raiseEdge moves the right edge of the peer's shared window, never to the left: every subflow's window field counts from the
+// DATA_ACK beside it, and the highest edge seen on any of them is the one in force (RFC 8684, Sections 3.3.4 and 3.3.5).
 func (c *Conn) raiseEdge(edge int64) {
 	s := &c.snd
 	s.maxWindow = max(s.maxWindow, edge-s.acked())

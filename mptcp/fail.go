@@ -14,10 +14,11 @@ const failWait = 3 * time.Second
 // failRepeats ACKs carry an MP_FAIL as long as it is not answered: any of them may be lost.
 const failRepeats = 10
 
-// checksumFailed handles a mapping whose checksum is wrong: somebody changed the payload on the way. The bytes are not delivered and not
-// DATA_ACKed. With another subflow, or if falling back in place is impossible, this one is reset with MP_FAIL and the
-// data comes again elsewhere. On the only subflow MP_FAIL goes on an ACK, and everything is discarded until the infinite
-// mapping comes (RFC 8684, Section 3.7). When falling back has begun, the bytes are dropped: they come again under the infinite mapping.
+// checksumFailed handles a mapping whose checksum is wrong: somebody changed the payload on the way. The bytes are not
+// delivered and not DATA_ACKed. With another subflow, or if falling back in place is impossible, this one is reset with MP_FAIL
+// and the data comes again elsewhere. On the only subflow MP_FAIL goes on an ACK, and everything is discarded until the
+// infinite mapping comes (RFC 8684, Section 3.7). When falling back has begun, the bytes are dropped: they come again under the
+// infinite mapping.
 //
 // The bytes are the n chunks of the backlog from i on. It reports whether the others may be looked at.
 func (c *Conn) checksumFailed(now clock.Time, sf *Subflow, i, n int, m *mapping) bool {
@@ -50,9 +51,10 @@ func (c *Conn) checksumFailed(now clock.Time, sf *Subflow, i, n int, m *mapping)
 	return false
 }
 
-// takeFail obeys an MP_FAIL on an ACK: the peer could not use what we sent on its only subflow. What it has not DATA_ACKed is sent again under
-// the infinite mapping, and it is told in turn that our side falls back, unless we said so first (RFC 8684, Section 3.7). Where
-// falling back in place is impossible, because we know of more subflows than the peer, the subflow is reset instead.
+// takeFail obeys an MP_FAIL on an ACK: the peer could not use what we sent on its only subflow. What it has not DATA_ACKed is
+// sent again under the infinite mapping, and it is told in turn that our side falls back, unless we said so first (RFC 8684,
+// Section 3.7). Where falling back in place is impossible, because we know of more subflows than the peer, the subflow is reset
+// instead.
 func (c *Conn) takeFail(now clock.Time, sf *Subflow, _ seq.Data) {
 	c.stack.counters.FailsReceived++
 	if c.fb.sending {
@@ -75,8 +77,8 @@ func (c *Conn) takeFail(now clock.Time, sf *Subflow, _ seq.Data) {
 	c.startInfinite(now, sf)
 }
 
-// resumeAfterFail undoes a fall back that was announced and not begun: a second subflow came up, or the only one went. The one that failed
-// is reset, as it would have been had there been two.
+// resumeAfterFail undoes a fall back that was announced and not begun: a second subflow came up, or the only one went. The one
+// that failed is reset, as it would have been had there been two.
 func (c *Conn) resumeAfterFail(now clock.Time, failed *Subflow) {
 	if !c.fb.failed || c.fb.any() {
 		return

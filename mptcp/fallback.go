@@ -13,8 +13,9 @@ import (
 // bareSegments in a row without a DSS mean that the peer has fallen back although it spoke MPTCP before.
 const bareSegments = 3
 
-// fallbackState says how far the connection is plain TCP (RFC 8684, Section 3.7). Falling back is for good. At the handshake and at
-// the beginning it happens in both directions at once; after a failed checksum each direction turns to the infinite mapping by itself.
+// fallbackState says how far the connection is plain TCP (RFC 8684, Section 3.7). Falling back is for good. At the handshake
+// and at the beginning it happens in both directions at once; after a failed checksum each direction turns to the infinite
+// mapping by itself.
 type fallbackState struct {
 	active    bool // both directions: no MPTCP option is sent or obeyed any more
 	sending   bool // what we push from now on is under an infinite mapping: a subflow ACK is a DATA_ACK, FIN ends the stream
@@ -39,8 +40,8 @@ func (f *fallbackState) any() bool { return f.sending || f.receiving }
 // discards reports whether bytes under mapping m are not to be taken.
 func (f *fallbackState) discards(m *mapping) bool { return f.discard && m.end != forever }
 
-// inPlace reports whether the connection can become plain TCP on the subflow it has: it is the first and only one there ever was, and
-// nothing was sent out of its order (RFC 8684, Section 3.7).
+// inPlace reports whether the connection can become plain TCP on the subflow it has: it is the first and only one there ever
+// was, and nothing was sent out of its order (RFC 8684, Section 3.7).
 func (c *Conn) inPlace() bool {
 	return c.everActive <= 1 && !c.snd.reinjected && len(c.subflows) <= 1
 }
@@ -120,11 +121,12 @@ func (c *Conn) flushBacklog(now clock.Time, sf *Subflow) {
 }
 
 // missingDSS looks at a segment without DSS. At the beginning of a connection, before any sign that MPTCP gets through, data
-// without a mapping or an acknowledgment of data without a DATA_ACK means that a middlebox removes the options: both ends go on as
-// plain TCP (RFC 8684, Section 3.7). Later, or with more subflows, it is the subflow that is reset, when it is certain.
+// without a mapping or an acknowledgment of data without a DATA_ACK means that a middlebox removes the options: both ends go on
+// as plain TCP (RFC 8684, Section 3.7). Later, or with more subflows, it is the subflow that is reset, when it is certain.
 //
-// A host that was shown MPTCP by the peer's first mapping still follows a peer that falls back because none of our DATA_ACKs got through:
-// within the first window, while the peer has not DATA_ACKed anything, and when several segments in a row come without a DSS.
+// A host that was shown MPTCP by the peer's first mapping still follows a peer that falls back because none of our DATA_ACKs
+// got through: within the first window, while the peer has not DATA_ACKed anything, and when several segments in a row come
+// without a DSS.
 func (c *Conn) missingDSS(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.Result) {
 	sf.data.bare++
 	if c.hs.confirmed && (sf.data.bare < bareSegments || !c.firstWindow()) || seg.Options&wire.OptMPTCP != 0 || seg.Flags&wire.RST != 0 || !sf.initial || !c.inPlace() {
@@ -138,8 +140,9 @@ func (c *Conn) missingDSS(now clock.Time, sf *Subflow, seg *wire.Segment, res tc
 	}
 }
 
-// contradicts reports whether a segment says, after the fallback, that its payload belongs elsewhere: the peer did not fall back and goes on
-// as MPTCP. Nothing can be delivered safely then. After a fallback at the handshake the peer's numbers are not known.
+// contradicts reports whether a segment says, after the fallback, that its payload belongs elsewhere: the peer did not fall
+// back and goes on as MPTCP. Nothing can be delivered safely then. After a fallback at the handshake the peer's numbers are not
+// known.
 func (c *Conn) contradicts(sf *Subflow, seg *wire.Segment) bool {
 	dss := &seg.DSS
 	if c.hs.peerIDSN == 0 || !dss.HasMap || dss.Length == 0 || dss.DataFIN && dss.Length == 1 || len(seg.Payload) == 0 { // 0: the handshake brought no key
@@ -155,8 +158,8 @@ func (c *Conn) firstWindow() bool {
 	return c.snd.acked() == 1 && c.rcv.next <= c.stack.cfg.InitialReceive && c.rcv.ooo.Empty()
 }
 
-// startInfinite turns our direction to the infinite mapping: everything that the peer has not DATA_ACKed is sent again as the rest of the
-// subflow's stream, and its first chunk says so (RFC 8684, Section 3.7).
+// startInfinite turns our direction to the infinite mapping: everything that the peer has not DATA_ACKed is sent again as the
+// rest of the subflow's stream, and its first chunk says so (RFC 8684, Section 3.7).
 func (c *Conn) startInfinite(now clock.Time, sf *Subflow) {
 	f := &c.fb
 	if f.sending {
@@ -188,8 +191,8 @@ func (c *Conn) fillInfinite(seg *wire.Segment, out *tcp.Out) {
 	}
 }
 
-// takeInfinite obeys an infinite mapping of the peer's: the rest of what it sends on the subflow is the rest of its stream. It is a reset
-// matter when more than one subflow was ever used, or when it does not go on where the data stands.
+// takeInfinite obeys an infinite mapping of the peer's: the rest of what it sends on the subflow is the rest of its stream. It
+// is a reset matter when more than one subflow was ever used, or when it does not go on where the data stands.
 func (c *Conn) takeInfinite(now clock.Time, sf *Subflow, sub, data int64) {
 	f := &c.fb
 	if f.receiving {

@@ -26,8 +26,8 @@ func exchange(w *world, c, s *Conn) {
 	}
 }
 
-// RFC 8684, Section 3.7: whatever part of the beginning loses its options, both ends go on as plain TCP without losing, repeating or
-// reordering a byte (FB-01, FB-02, FB-03, FB-06, FB-08, MB-03).
+// RFC 8684, Section 3.7: whatever part of the beginning loses its options, both ends go on as plain TCP without losing,
+// repeating or reordering a byte (FB-01, FB-02, FB-03, FB-06, FB-08, MB-03).
 func TestFallbackWhenOptionsAreRemovedFromTheStart(t *testing.T) {
 	syn := func(seg *wire.Segment) bool { return seg.Flags&wire.SYN != 0 }
 	for _, tc := range []struct {
@@ -141,7 +141,8 @@ func TestOptionsRemovedLaterResetTheSubflow(t *testing.T) {
 	}
 }
 
-// On the only subflow it ends the connection with an error in bounded time instead of hanging: falling back is no longer allowed.
+// On the only subflow it ends the connection with an error in bounded time instead of hanging: falling back is no longer
+// allowed.
 func TestOptionsRemovedLaterOnTheOnlyPath(t *testing.T) {
 	w := newWorld(t, Config{CloseTimeout: 5 * time.Second}, Config{CloseTimeout: 5 * time.Second})
 	w.link(10 * time.Millisecond).rate = 3e6

@@ -24,8 +24,9 @@ func (c *Conn) fillReset(sf *Subflow, seg *wire.Segment) {
 	}
 }
 
-// takeFastClose obeys an MP_FASTCLOSE, on an ACK or on a RST, if it carries our key: every subflow is reset and the connection fails. It
-// reports whether it did; with a wrong key nothing happens beyond what a RST does to its own subflow (RFC 8684, Section 3.5).
+// takeFastClose obeys an MP_FASTCLOSE, on an ACK or on a RST, if it carries our key: every subflow is reset and the connection
+// fails. It reports whether it did; with a wrong key nothing happens beyond what a RST does to its own subflow (RFC 8684,
+// Section 3.5).
 func (c *Conn) takeFastClose(now clock.Time, sf *Subflow, seg *wire.Segment) bool {
 	if !wire.MACEqual(seg.FastClose.Receiver[:], c.hs.localKey[:]) {
 		c.stack.counters.FastClosesRefused++

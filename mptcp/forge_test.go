@@ -124,7 +124,8 @@ func (f *forger) dataAck() int64 {
 	return f.c.hs.localIDSN.Offset(seg.DSS.DataAck)
 }
 
-// RFC 8684, Section 3.3.1: a mapping covers its bytes wherever segments begin and end, and may be repeated on each (MAP-03, MB-04, LNX-28).
+// RFC 8684, Section 3.3.1: a mapping covers its bytes wherever segments begin and end, and may be repeated on each (MAP-03,
+// MB-04, LNX-28).
 func TestOneMappingForManySegments(t *testing.T) {
 	for _, repeat := range []bool{false, true} {
 		f := newForger(t, Config{}, Config{})
@@ -142,8 +143,8 @@ func TestOneMappingForManySegments(t *testing.T) {
 	}
 }
 
-// A segment that a middlebox merged from two, keeping both mappings' bytes and one of the options (MB-05): what is mapped is taken, the
-// rest waits, and its mapping may still come.
+// A segment that a middlebox merged from two, keeping both mappings' bytes and one of the options (MB-05): what is mapped is
+// taken, the rest waits, and its mapping may still come.
 func TestMergedSegmentsLoseAMapping(t *testing.T) {
 	f := newForger(t, Config{}, Config{})
 	if got := f.give(f.mapped(f.segment(6, "abcdef"), 9, 9, 3)); got != "" {
@@ -243,7 +244,8 @@ func TestShortNumbersAreWidened(t *testing.T) {
 	}
 }
 
-// ACK-05, ACK-06: a DATA_ACK never goes back, and one for data that was never sent is not believed, nor is the window beside it (WIN-03).
+// ACK-05, ACK-06: a DATA_ACK never goes back, and one for data that was never sent is not believed, nor is the window beside it
+// (WIN-03).
 func TestImpossibleDataAcks(t *testing.T) {
 	f := newForger(t, Config{}, Config{})
 	f.s.Write(f.now, []byte("more"))
@@ -274,7 +276,8 @@ func TestChecksumPresence(t *testing.T) {
 	}
 }
 
-// CSUM-04: of a checksummed mapping nothing is delivered or DATA_ACKed before all of it was verified, though the subflow acknowledges it.
+// CSUM-04: of a checksummed mapping nothing is delivered or DATA_ACKed before all of it was verified, though the subflow
+// acknowledges it.
 func TestChecksummedMappingIsHeldUntilWhole(t *testing.T) {
 	f := newForger(t, Config{Checksums: true}, Config{})
 	seal := func(seg wire.Segment) wire.Segment {
@@ -356,8 +359,8 @@ func TestImpossibleDataFINs(t *testing.T) {
 	}
 }
 
-// RFC 8684, Section 3.5 (FCL-04, FCL-05, FCL-07): both variants of MP_FASTCLOSE with our key end the connection, after what came in order was
-// offered; with another key nothing happens on an ACK, and a RST ends its subflow only.
+// RFC 8684, Section 3.5 (FCL-04, FCL-05, FCL-07): both variants of MP_FASTCLOSE with our key end the connection, after what
+// came in order was offered; with another key nothing happens on an ACK, and a RST ends its subflow only.
 func TestFastClose(t *testing.T) {
 	for _, tc := range []struct {
 		name      string

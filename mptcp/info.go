@@ -194,6 +194,6 @@ func (c *Conn) windowScale() uint8 {
 // dataAck returns the data sequence number that every segment acknowledges.
 func (c *Conn) dataAck() seq.Data { return c.hs.peerIDSN.At(c.rcv.next) }
 
-// OutOfOrder returns the level of the out-of-order queue: what arrived and waits because an earlier data byte is missing. Unlike Info
-// it may be asked for on every packet.
+// OutOfOrder returns the level of the out-of-order queue: what arrived and waits because an earlier data byte is missing.
+// Unlike Info it may be asked for on every packet.
 func (c *Conn) OutOfOrder() (bytes int64, packets int) { return c.rcv.ooo.Bytes(), c.rcv.ooo.Len() }

@@ -36,8 +36,8 @@ const (
 )
 
 // mappingTable is what the peer said about the bytes it sends on one subflow and that have not been consumed. Mappings are
-// final (RFC 8684, Section 3.3.1): the first one for a byte stays. They are disjoint and ascending. A table in the hands of a well-behaved
-// sender has its front used up and its end extended; everything else is possible and slower.
+// final (RFC 8684, Section 3.3.1): the first one for a byte stays. They are disjoint and ascending. A table in the hands of a
+// well-behaved sender has its front used up and its end extended; everything else is possible and slower.
 type mappingTable struct {
 	list []mapping // list[head:] are in force
 	head int
@@ -95,8 +95,8 @@ func (t *mappingTable) consume(o int64) {
 // clear forgets everything.
 func (t *mappingTable) clear() { t.list, t.head = nil, 0 }
 
-// add takes a mapping that the peer sent. Middleboxes repeat one on every piece of a segment that they split, and hosts on every
-// segment of a burst: what is known already is recognised first.
+// add takes a mapping that the peer sent. Middleboxes repeat one on every piece of a segment that they split, and hosts on
+// every segment of a burst: what is known already is recognised first.
 func (t *mappingTable) add(m mapping) mapVerdict {
 	if m.end <= m.start || m.end <= t.done {
 		return mapKnown
@@ -183,8 +183,8 @@ func (t *mappingTable) insert(m mapping) mapVerdict {
 	return verdict
 }
 
-// addInfinite takes the infinite mapping: every byte from subflow offset start on goes on in the data stream at data, and what was mapped
-// from there on before is void (RFC 8684, Section 3.7).
+// addInfinite takes the infinite mapping: every byte from subflow offset start on goes on in the data stream at data, and what
+// was mapped from there on before is void (RFC 8684, Section 3.7).
 func (t *mappingTable) addInfinite(start, data int64) {
 	for len(t.list) > t.head && t.list[len(t.list)-1].start >= start {
 		t.list = t.list[:len(t.list)-1]

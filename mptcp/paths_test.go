@@ -27,8 +27,8 @@ func TestRemovedPathsDataIsReinjected(t *testing.T) {
 	}
 }
 
-// REL-02, REL-05: the data of a path that goes dark comes over the other; the dark one gets no new data, and is used again within
-// two seconds of its return.
+// REL-02, REL-05: the data of a path that goes dark comes over the other; the dark one gets no new data, and is used again
+// within two seconds of its return.
 func TestDarkPathComesBack(t *testing.T) {
 	for _, name := range []string{"minrtt", "arp", "roundrobin"} {
 		t.Run(name, func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestDarkPathComesBack(t *testing.T) {
 	}
 }
 
-// REL-08, PRI-02, PRI-05: a backup path carries data only while no other works; MP_PRIO changes that under way, in the direction that it
-// is about, and no byte is lost or doubled.
+// REL-08, PRI-02, PRI-05: a backup path carries data only while no other works; MP_PRIO changes that under way, in the
+// direction that it is about, and no byte is lost or doubled.
 func TestBackupPath(t *testing.T) {
 	w := newWorld(t, Config{}, Config{})
 	regular := w.link(30 * time.Millisecond)
@@ -138,7 +138,8 @@ func (w *world) connectOver(l *testLink) (c, s *Conn) {
 	return c, s
 }
 
-// RFC 8684, Section 3.3.2 (ACK-03): memory of data that is DATA_ACKed but held by a dark subflow is bounded: the subflow is reset.
+// RFC 8684, Section 3.3.2 (ACK-03): memory of data that is DATA_ACKed but held by a dark subflow is bounded: the subflow is
+// reset.
 func TestHeldMemoryIsBounded(t *testing.T) {
 	redundant, err := schedule.ByName("redundant")
 	if err != nil {
@@ -171,8 +172,8 @@ func TestHeldMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// REL-03, MB-07: data that the subflow's other end acknowledged and lost is found by the data-level timer, also where there is only one
-// path.
+// REL-03, MB-07: data that the subflow's other end acknowledged and lost is found by the data-level timer, also where there is
+// only one path.
 func TestDataLevelTimerFindsWhatAProxyLost(t *testing.T) {
 	w := newWorld(t, Config{}, Config{})
 	w.link(10 * time.Millisecond)

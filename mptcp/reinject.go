@@ -15,8 +15,8 @@ const (
 	maxDataRTO = 60 * time.Second
 	// dataRTOBytes is how much one data-level timeout sends again at most.
 	dataRTOBytes = 64 << 10
-	// strippedRounds data-level timeouts in a row, with the subflow acknowledging all the while and no DSS coming back, mean that a
-	// middlebox removes the options.
+	// strippedRounds data-level timeouts in a row, with the subflow acknowledging all the while and no DSS coming back, mean
+	// that a middlebox removes the options.
 	strippedRounds = 3
 )
 
@@ -55,8 +55,8 @@ func (c *Conn) takeLost(now clock.Time, sf *Subflow) {
 	}
 }
 
-// offer queues the part of r for reinjection that is not DATA_ACKed, that no other live subflow carries and that sf has not offered before:
-// each range once for each subflow that fails it. ask lets the scheduler decide.
+// offer queues the part of r for reinjection that is not DATA_ACKed, that no other live subflow carries and that sf has not
+// offered before: each range once for each subflow that fails it. ask lets the scheduler decide.
 func (c *Conn) offer(now clock.Time, sf *Subflow, r seq.Range, cause int64, ask bool) {
 	offered := &sf.data.stale.offered
 	offered.RemoveBefore(c.snd.acked())
@@ -141,8 +141,8 @@ func (c *Conn) abandon(now clock.Time, sf *Subflow) {
 	sf.data.carried.drain(func(id int64, n int) { c.snd.buf.Release(id, n) })
 }
 
-// dropWorstHolder resets the subflow that holds the most memory of data that was DATA_ACKed long ago. It will not be missed: what it carries
-// has arrived another way.
+// dropWorstHolder resets the subflow that holds the most memory of data that was DATA_ACKed long ago. It will not be missed:
+// what it carries has arrived another way.
 func (c *Conn) dropWorstHolder(now clock.Time) {
 	var worst *Subflow
 	var most int64
@@ -181,8 +181,8 @@ func (c *Conn) dataProgress(now clock.Time) {
 	}
 }
 
-// swallows reports whether sf runs over a path that took the oldest data and did not deliver it, so that what is missing had better go over
-// another one: there a middlebox removes mappings, say, and every attempt would end like the last.
+// swallows reports whether sf runs over a path that took the oldest data and did not deliver it, so that what is missing had
+// better go over another one: there a middlebox removes mappings, say, and every attempt would end like the last.
 func (c *Conn) swallows(sf *Subflow) bool {
 	s := &c.snd
 	if s.recoverTo <= s.acked() || sf.path != s.sink {
@@ -273,9 +273,9 @@ func (c *Conn) resendOldest(now clock.Time) bool {
 	return true
 }
 
-// strippedInPlace reports whether the peer may have fallen back: ACKs have come without any DSS, and all that it got fits the first window, within
-// which a host follows a fallback (see missingDSS; RFC 8684, Section 3.7). Data that was sent again under a new mapping would then be taken
-// for the stream's next bytes: falling back too is the only way to go on.
+// strippedInPlace reports whether the peer may have fallen back: ACKs have come without any DSS, and all that it got fits the
+// first window, within which a host follows a fallback (see missingDSS; RFC 8684, Section 3.7). Data that was sent again under
+// a new mapping would then be taken for the stream's next bytes: falling back too is the only way to go on.
 func (c *Conn) strippedInPlace() bool {
 	if len(c.subflows) != 1 || !c.inPlace() || c.rcv.next > 1 || c.snd.acked() > c.stack.cfg.InitialReceive {
 		return false
@@ -284,9 +284,9 @@ func (c *Conn) strippedInPlace() bool {
 	return sf.initial && sf.state == active && sf.data.dssBytes > 0 && sf.data.lastDSS < sf.data.stale.heardAt
 }
 
-// stripped resets subflows whose ACKs have come without any DSS for several data-level timeouts: a middlebox removes the options, so what
-// is sent there never counts (RFC 8684, Section 3.7). On the only subflow there ever was it does so at the first: the peer may have
-// fallen back, and would take what is sent again under its old numbers for new data.
+// stripped resets subflows whose ACKs have come without any DSS for several data-level timeouts: a middlebox removes the
+// options, so what is sent there never counts (RFC 8684, Section 3.7). On the only subflow there ever was it does so at the
+// first: the peer may have fallen back, and would take what is sent again under its old numbers for new data.
 func (c *Conn) stripped(now clock.Time) bool {
 	if c.snd.backoff < strippedRounds && c.everActive > 1 {
 		return false

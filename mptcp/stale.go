@@ -48,8 +48,8 @@ func (c *Conn) checkTimedOut(now clock.Time, sf *Subflow) {
 	}
 }
 
-// overdueAt returns when the next ACK of sf will be overdue: srtt + max(4 rttvar, srtt/2) + 10 ms after the later of the last ACK and the
-// sending of the oldest outstanding packet; Never if nothing is outstanding or no round-trip time is known.
+// overdueAt returns when the next ACK of sf will be overdue: srtt + max(4 rttvar, srtt/2) + 10 ms after the later of the last
+// ACK and the sending of the oldest outstanding packet; Never if nothing is outstanding or no round-trip time is known.
 func overdueAt(lastAck, oldest clock.Time, srtt, rttvar time.Duration) clock.Time {
 	if oldest == clock.Never || srtt <= 0 {
 		return clock.Never
@@ -57,8 +57,8 @@ func overdueAt(lastAck, oldest clock.Time, srtt, rttvar time.Duration) clock.Tim
 	return max(lastAck, oldest).Add(srtt + max(4*rttvar, srtt/2) + overdueMargin)
 }
 
-// setOverdue follows a change of a subflow's overdue state; with it everything outstanding is offered to the others once, as far as
-// the scheduler wants.
+// setOverdue follows a change of a subflow's overdue state; with it everything outstanding is offered to the others once, as
+// far as the scheduler wants.
 func (c *Conn) setOverdue(now clock.Time, sf *Subflow, overdue bool) {
 	st := &sf.data.stale
 	if st.overdue == overdue {

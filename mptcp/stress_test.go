@@ -26,8 +26,8 @@ type trouble struct {
 	window     int64
 }
 
-// run transfers both ways under trouble and checks that every byte arrives once and in order, that the close is orderly, and that
-// nothing is kept.
+// run transfers both ways under trouble and checks that every byte arrives once and in order, that the close is orderly, and
+// that nothing is kept.
 func (tr trouble) run(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 99))
 	cfg := Config{Checksums: tr.checksums, Entropy: entropy(seed*2 + 11), ReceiveBuffer: tr.window, InitialReceive: tr.window}

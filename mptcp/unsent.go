@@ -8,7 +8,8 @@ import (
 	"braid/seq"
 )
 
-// sendStream is the outgoing half of a connection in data offsets: the first byte is 1, a DATA_FIN takes the one after the last.
+// sendStream is the outgoing half of a connection in data offsets: the first byte is 1, a DATA_FIN takes the one after the
+// last.
 //
 //	acked <= start of the holes <= next <= end
 //
@@ -62,8 +63,8 @@ func (s *sendStream) firstUnsent() int64 {
 // inFlight reports whether bytes were given to subflows and are not DATA_ACKed.
 func (s *sendStream) inFlight() bool { return s.acked() < s.firstUnsent() || s.holesLen > 0 }
 
-// unsentAfter returns the unsent range that begins skip unsent bytes behind the first one at or after offset from, up to where the
-// peer has room and where something sent begins; empty if there is none.
+// unsentAfter returns the unsent range that begins skip unsent bytes behind the first one at or after offset from, up to where
+// the peer has room and where something sent begins; empty if there is none.
 func (s *sendStream) unsentAfter(from, skip int64) seq.Range {
 	if s.holesLen > 0 {
 		for i := range s.holes.Count() {

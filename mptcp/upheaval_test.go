@@ -12,7 +12,7 @@ import (
 
 // Everything that can happen to paths and subflows, at random, while both ends transfer: the streams arrive whole, and nothing stays.
 func TestUpheaval(t *testing.T) {
-	seeds := uint64(400)
+	seeds := uint64(40)
 	if testing.Short() {
 		seeds = 5
 	}

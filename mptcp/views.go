@@ -111,7 +111,7 @@ func (c *Conn) fillQueue(sf *Subflow) *schedule.Queue {
 	}
 	if sf != nil {
 		q.Reinject = !s.reinject.Empty() && !c.reinjectable(sf, 1).Empty()
-		q.Copyable = !c.copyable(sf, 0, 1).Empty()
+		q.Copyable = c.othersCarry(sf)
 	}
 	for i, other := range c.views.sfs {
 		if !c.views.list[i].Startup {
@@ -151,7 +151,8 @@ func (c *Conn) plan(now clock.Time) {
 	v.planAt = min(max(again, now+1), now.Add(max(every, time.Millisecond)))
 }
 
-// reinjectable returns the oldest data that waits for another carrier and that sf does not carry, at most n bytes; empty if there is none.
+// reinjectable returns the oldest data that waits for another carrier and that sf does not carry, at most n bytes; empty if
+// there is none.
 func (c *Conn) reinjectable(sf *Subflow, n int) seq.Range {
 	if c.swallows(sf) {
 		return seq.Range{}
@@ -165,8 +166,8 @@ func (c *Conn) reinjectable(sf *Subflow, n int) seq.Range {
 	return seq.Range{}
 }
 
-// copyable returns the oldest data at or after data offset from that other subflows have in flight, that sf does not carry, and that is neither
-// DATA_ACKed nor known to have arrived; at most n bytes, empty if there is none.
+// copyable returns the oldest data at or after data offset from that other subflows have in flight, that sf does not carry, and
+// that is neither DATA_ACKed nor known to have arrived; at most n bytes, empty if there is none.
 func (c *Conn) copyable(sf *Subflow, from int64, n int) seq.Range {
 	best := seq.Range{}
 	for _, other := range c.views.sfs {
@@ -180,6 +181,25 @@ func (c *Conn) copyable(sf *Subflow, from int64, n int) seq.Range {
 	}
 	best.End = min(best.End, best.Start+int64(n))
 	return best
+}
+
+// othersCarry reports whether another subflow carries data, not DATA_ACKed, that sf does not: all that the sets tell without a look at
+// every segment. It may all have arrived.
+func (c *Conn) othersCarry(sf *Subflow) bool {
+	ours := &sf.data.carried.data
+	all := seq.Range{Start: c.snd.acked(), End: c.snd.next}
+	for _, other := range c.views.sfs {
+		if other == sf {
+			continue
+		}
+		theirs := &other.data.carried.data
+		for r := theirs.FirstIn(all); !r.Empty(); r = theirs.FirstIn(seq.Range{Start: r.End, End: all.End}) {
+			if !ours.FirstGap(r).Empty() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // copyableFrom is copyable for what one other subflow carries.

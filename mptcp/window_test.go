@@ -56,8 +56,8 @@ func TestSharedWindowBoundsAllSubflows(t *testing.T) {
 	}
 }
 
-// WIN-07: a path that stalls with the first bytes of a small shared window cannot stop the connection: what it carries goes over the
-// others.
+// WIN-07: a path that stalls with the first bytes of a small shared window cannot stop the connection: what it carries goes
+// over the others.
 func TestStalledPathDoesNotBlockTheSharedWindow(t *testing.T) {
 	w := newWorld(t, Config{}, Config{ReceiveBuffer: 64 << 10, FixedReceiveWindow: true})
 	stalling := w.link(10 * time.Millisecond)
@@ -155,7 +155,8 @@ func mustListener(w *world) *Listener {
 	return nil
 }
 
-// LNX-10, WIN-09: a probe that maps one byte already acknowledged at data level onto new subflow bytes is acknowledged and discarded.
+// LNX-10, WIN-09: a probe that maps one byte already acknowledged at data level onto new subflow bytes is acknowledged and
+// discarded.
 func TestWindowProbeWithAnOldByte(t *testing.T) {
 	f := newForger(t, Config{}, Config{})
 	if got := f.give(f.mapped(f.segment(6, "o"), 6, 5, 1)); got != "" {

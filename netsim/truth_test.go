@@ -150,7 +150,7 @@ func TestTruthTwoPaths(t *testing.T) {
 // burst (BBR may spend a fifth of a second there on measuring its minimum RTT). When the path comes back, both are in use again within two
 // seconds.
 func TestTruthFailover(t *testing.T) {
-	for _, congestion := range []string{"bbr", "cubic"} {
+	for _, congestion := range []string{"bbr", "cubic", "coupledbbr"} {
 		for _, scheduler := range []string{"minrtt", "roundrobin"} {
 			s, err := LoadScenarioFile(exampleDir + "/failover.toml")
 			if err != nil {

@@ -46,7 +46,7 @@ type Queue struct {
 	Edge     int64     // the connection-level right edge: the first data offset the peer has no room for
 	Acked    int64     // every data offset below it is DATA_ACKed
 	Reinject bool      // data waits for reinjection that the asked subflow may carry
-	Copyable bool      // data is in flight elsewhere, not DATA_ACKed and not carried by the asked subflow
+	Copyable bool      // data is in flight elsewhere, not DATA_ACKed and not carried by the asked subflow; it may turn out to have arrived (see Decision)
 	Holder   int       // ID of the subflow on which the oldest data not DATA_ACKed was first sent, if it is still a member; else -1
 	Opening  bool      // the connection is at its beginning: no subflow has left startup yet
 	Window   int64     // the connection's receive window as advertised: Edge - Acked
