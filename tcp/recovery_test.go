@@ -347,3 +347,18 @@ func TestLostQueueIsBounded(t *testing.T) {
 		t.Fatalf("%d pieces up to %v", n, last)
 	}
 }
+
+// An outage of the way back: the receiver has the segment, its ACK was lost, and what it echoes when the retransmission arrives is from
+// before the outage (RFC 7323, Section 4.3, rule 2). That pause is no round trip: SRTT, and with it the RTO, must not take it whole.
+func TestOutageIsNoRoundTrip(t *testing.T) {
+	b := newBench(t)
+	b.send(1)
+	sentAt := b.now
+	b.advance(20 * time.Second)
+	b.poll()
+	b.advance(100 * ms)
+	b.ackEcho(1, sentAt)
+	if srtt := b.s.rtt.srtt; srtt > 150*ms {
+		t.Errorf("SRTT %v after an outage of 20 s on a path of 100 ms", srtt)
+	}
+}

@@ -28,6 +28,7 @@ type ackProgress struct {
 	sackedFirst, sackedLast clock.Time
 	ackedAny, sackedAny     bool
 	retransAcked            bool // something retransmitted was acknowledged: Karn
+	echoesEarlier           bool // ... and the echoed timestamp is older than the retransmission
 	rtt                     time.Duration
 }
 
@@ -115,7 +116,10 @@ func (s *sender) deliver(now clock.Time, a *ackProgress, r *record, bySACK bool)
 	}
 	switch {
 	case r.retransmitted:
-		a.retransAcked = a.retransAcked || !bySACK
+		if !bySACK {
+			a.retransAcked = true
+			a.echoesEarlier = a.echoesEarlier || a.in.HasTS && int32(a.in.TSEcr-s.tsval(r.sentAt)) < 0
+		}
 	case bySACK:
 		if !a.sackedAny || r.sentAt < a.sackedFirst {
 			a.sackedFirst = r.sentAt
@@ -262,6 +266,11 @@ func (s *sender) takeRTT(now clock.Time, a *ackProgress) {
 	}
 	if oldest <= 0 && a.advanced() && a.in.HasTS {
 		oldest = a.in.RTT
+		// A receiver whose ACKs were lost may echo what it had before the outage (RFC 7323, Section 4.3, rule 2): not a round
+		// trip, but a pause. A path that really became so slow is believed step by step.
+		if a.echoesEarlier && s.rtt.srtt > 0 {
+			oldest = min(oldest, 2*s.rtt.srtt)
+		}
 	}
 	if oldest <= 0 {
 		return
