@@ -35,9 +35,6 @@ func (r *ring) grow() {
 // head returns the oldest item of a ring that has one.
 func (r *ring) head() *item { return &r.items[r.first] }
 
-// tail returns the newest item of a ring that has one.
-func (r *ring) tail() *item { return &r.items[(r.first+r.n-1)&(len(r.items)-1)] }
-
 func (r *ring) pop() item {
 	it := r.items[r.first]
 	r.items[r.first].packet = nil

@@ -18,6 +18,10 @@ const (
 	// strippedRounds data-level timeouts in a row, with the subflow acknowledging all the while and no DSS coming back, mean
 	// that a middlebox removes the options.
 	strippedRounds = 3
+	// soleRounds data-level timeouts pass before anything is sent again on the only subflow there ever was, in the first window.
+	// A peer that acknowledges there and does not DATA_ACK got no mappings. It may fall back any moment (missingDSS), and would
+	// take what is sent again for the stream's next bytes; it gives up waiting for mappings in less time (maxUnmappedWait).
+	soleRounds = 6
 )
 
 // takeReleased gives back to the send buffer what tcp let go of.
@@ -235,6 +239,12 @@ func (c *Conn) dataTimeout(now clock.Time) {
 		return
 	}
 	if c.stripped(now) {
+		return
+	}
+	if c.inPlace() && s.acked() <= c.stack.cfg.InitialReceive && s.backoff < soleRounds {
+		s.backoff++
+		s.movedAt = now
+		s.rtoAt = now.Add(c.dataRTO())
 		return
 	}
 	s.recoverTo = s.next

@@ -104,6 +104,7 @@ func (s *sendStream) ack(o int64) {
 // rewind makes everything unsent that is not DATA_ACKed.
 func (s *sendStream) rewind() {
 	s.next = s.acked()
+	s.smallEnd = s.next // nothing is on its way that a small segment would have to wait for
 	s.holes.Clear()
 	s.holesLen = 0
 	s.reinject.Clear()

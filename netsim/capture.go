@@ -8,8 +8,8 @@ import (
 	"braid/trace"
 )
 
-// capture writes the packets of some links to a pcapng file. Each link is two interfaces: what is offered to it, with the reason
-// if it drops it there, and what comes out at its far end.
+// capture writes the packets of some links to a pcapng file. Each link is two interfaces: what is offered to its queue, dropped there or not,
+// and what comes out at its far end.
 type capture struct {
 	w     *trace.PcapWriter
 	ports map[*Link][2]int

@@ -32,6 +32,7 @@ func TestMiddleboxes(t *testing.T) {
 		{"MPTCP options gone from data", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InData, 0) }, true, single},
 		{"MPTCP options gone from everything", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, Anywhere, 0) }, true, single},
 		{"MPTCP options gone later, one path", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, Anywhere, 200_000) }, false, whatever},
+		{"MPTCP options gone from data later, one path", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InData, 200_000) }, false, whatever},
 		{"joins refused", Flow{}, func(*Network) Box { return DropOptions(wire.OptMPJoin, Anywhere) }, true, single},
 		{"joins stripped", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPJoin, Anywhere, 0) }, true, single},
 		{"SYNs with MP_CAPABLE dropped", Flow{}, func(*Network) Box { return DropOptions(wire.OptMPCapable, InSYN) }, true, single},

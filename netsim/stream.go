@@ -78,10 +78,9 @@ type sink struct {
 	eof   bool
 	err   error // why the stream ended otherwise
 
-	rate    float64 // bytes per second; 0: unlimited
-	allowed int64   // by rate, of all bytes
-	begun   clock.Time
-	timer   *Timer // wakes a reader that must wait
+	rate  float64 // bytes per second; 0: unlimited
+	begun clock.Time
+	timer *Timer // wakes a reader that must wait
 
 	took func(now clock.Time, n int) // told of every piece read
 }

@@ -11,7 +11,7 @@ import (
 	"braid/link"
 )
 
-// long runs more seeds for longer: go test ./netsim -run Truth -long.
+// long runs more seeds for longer: go test ./netsim -run Truth -long. With -short there is one seed of each.
 var long = flag.Bool("long", false, "run the comparisons with Linux over more seeds and time")
 
 // What an MTU of 1500 lets through of 100 Mbit/s: IP and TCP headers and timestamps, and with MPTCP a DSS, cost the rest.
@@ -97,8 +97,11 @@ func TestTruthSingleFlow(t *testing.T) {
 		{"bbr", 0.01, 91.9, 0, 20},
 	} {
 		n := 5
-		if *long {
+		switch {
+		case *long:
 			n, c.durationS = 20, 3*c.durationS
+		case testing.Short():
+			n = 1
 		}
 		s := Dumbbell(Bottleneck(100, 25, c.loss), Flow{Name: "f", Congestion: c.congestion, PlainTCP: true}).During(c.durationS)
 		results := runAll(t, seeds(s, n))

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -45,6 +47,8 @@ func plotOverTime(file, title, unit string, lines []line, marks []mark) error {
 	p.Y.Label.Text = unit
 	p.Y.Min = 0
 	p.Legend.Top = true
+	p.Legend.Padding = vg.Points(2)
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(roundTicks), plot.TickerFunc(roundTicks)
 	p.Add(plotter.NewGrid())
 	top := 0.0
 	for _, l := range lines {
@@ -66,7 +70,7 @@ func plotOverTime(file, title, unit string, lines []line, marks []mark) error {
 		p.Add(pl)
 		p.Legend.Add(l.name, pl)
 	}
-	p.Y.Max = top * 1.15
+	p.Y.Max = top * 1.3 // room for the legend and the marks
 	for _, m := range marks {
 		v, err := plotter.NewLine(plotter.XYs{{X: m.time_s, Y: 0}, {X: m.time_s, Y: p.Y.Max}})
 		if err != nil {
@@ -80,4 +84,16 @@ func plotOverTime(file, title, unit string, lines []line, marks []mark) error {
 		p.Add(v, label)
 	}
 	return p.Save(18*vg.Centimeter, 9*vg.Centimeter, file)
+}
+
+// roundTicks puts about eight ticks at round numbers.
+func roundTicks(low, high float64) (ticks []plot.Tick) {
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	for (high-low)/step > 10 {
+		step *= 2
+	}
+	for v := math.Ceil(low/step) * step; v <= high; v += step {
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(math.Round(v/step)*step, 'g', 6, 64)})
+	}
+	return ticks
 }

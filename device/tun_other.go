@@ -1,0 +1,15 @@
+//go:build !linux
+
+package device
+
+// TUN is a Device of whole IP packets. There is none on this system.
+type TUN struct{ Device }
+
+// OpenTUN returns ErrNoTUN.
+func OpenTUN(TUNConfig) (*TUN, error) { return nil, ErrNoTUN }
+
+// CreateTUN returns ErrNoTUN.
+func CreateTUN(TUNConfig, int) (string, error) { return "", ErrNoTUN }
+
+// RemoveTUN returns ErrNoTUN.
+func RemoveTUN(string) error { return ErrNoTUN }
