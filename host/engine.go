@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ type Engine struct {
 	mu       sync.Mutex
 	stack    *mptcp.Stack
 	entropy  entropy
-	ports    []*port // by PathID; nil: removed
+	ports    []*port // by PathID, paths over one device share theirs; nil: removed
 	guess    *port   // where the next packet probably goes
 	alarm    alarm
 	conns    map[*Conn]struct{} // those whose EventClosed has not come
@@ -84,33 +85,52 @@ func (e *Engine) now() clock.Time { return clock.Time(time.Since(e.base)) }
 // AddPath lets the Stack use dev as path p. The Engine owns dev from here on and closes it with the path. A p without an MTU
 // gets that of dev, a p without a local address dev's.
 func (e *Engine) AddPath(dev device.Device, p mptcp.Path) (mptcp.PathID, error) {
-	if p.MTU == 0 {
-		p.MTU = dev.MTU()
+	ids, err := e.AddPaths(dev, p)
+	if err != nil {
+		return 0, err
 	}
-	if !p.Local.IsValid() {
-		p.Local = dev.LocalAddr()
-	}
+	return ids[0], nil
+}
+
+// AddPaths is AddPath for several paths over one device of IP packets: each has a local address of its own, and what arrives for
+// none of them goes to the first. The device is closed with the last of them.
+func (e *Engine) AddPaths(dev device.Device, paths ...mptcp.Path) ([]mptcp.PathID, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		dev.Close()
-		return 0, fmt.Errorf("host: add path %s: %w", p.Name, net.ErrClosed)
+		return nil, fmt.Errorf("host: add path %s: %w", paths[0].Name, net.ErrClosed)
 	}
 	now := e.now()
-	id := e.stack.AddPath(now, p)
-	for int(id) >= len(e.ports) {
-		e.ports = append(e.ports, nil)
+	room := 0
+	for i := range paths {
+		p := &paths[i]
+		if p.MTU == 0 {
+			p.MTU = dev.MTU()
+		}
+		if !p.Local.IsValid() {
+			p.Local = dev.LocalAddr()
+		}
+		room = max(room, p.MTU)
 	}
-	port := newPort(id, dev, p.MTU)
-	e.ports[id] = port
+	port := newPort(dev, room)
+	for _, p := range paths {
+		id := e.stack.AddPath(now, p)
+		port.add(id, p.Local.Addr())
+		for int(id) >= len(e.ports) {
+			e.ports = append(e.ports, nil)
+		}
+		e.ports[id] = port
+	}
+	ids := slices.Clone(port.ids)
 	e.readers.Add(1)
 	go e.read(port)
 	e.service(now)
-	return id, nil
+	return ids, nil
 }
 
-// RemovePath takes a path away: its subflows end, their data moves to others, its device is closed. Removing a path that is gone does
-// nothing.
+// RemovePath takes a path away: its subflows end, their data moves to others, its device is closed if it was the last path
+// over it. Removing a path that is gone does nothing.
 func (e *Engine) RemovePath(id mptcp.PathID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,16 +139,19 @@ func (e *Engine) RemovePath(id mptcp.PathID) {
 	}
 	now := e.now()
 	port := e.ports[id]
-	e.removePort(now, port)
+	e.removePath(now, id)
 	e.service(now)
-	port.dev.Close()
+	if len(port.ids) == 0 {
+		port.dev.Close()
+	}
 }
 
-// removePort takes port out of the Stack and the table.
-func (e *Engine) removePort(now clock.Time, port *port) {
-	e.stack.RemovePath(now, port.id)
-	e.ports[port.id] = nil
-	if e.guess == port {
+// removePath takes a path out of the Stack and the table.
+func (e *Engine) removePath(now clock.Time, id mptcp.PathID) {
+	port := e.ports[id]
+	e.stack.RemovePath(now, id)
+	e.ports[id] = nil
+	if port.remove(id); len(port.ids) == 0 && e.guess == port {
 		e.guess = nil
 	}
 }
@@ -170,7 +193,7 @@ func (e *Engine) read(port *port) {
 	for {
 		err := port.dev.Read(&batch)
 		e.mu.Lock()
-		if e.closed || e.ports[port.id] != port {
+		if e.closed || len(port.ids) == 0 {
 			e.mu.Unlock()
 			return
 		}
@@ -181,20 +204,28 @@ func (e *Engine) read(port *port) {
 			return
 		}
 		for i := range batch.Packets {
-			e.stack.HandlePacket(now, port.id, batch.Packets[i].From, batch.Packets[i].Data)
+			p := &batch.Packets[i]
+			e.stack.HandlePacket(now, port.pathOf(p.Data), p.From, p.Data)
 		}
 		e.service(now)
 		e.mu.Unlock()
 	}
 }
 
-// lost removes the path of a device that has failed.
+// lost removes the paths of a device that has failed.
 func (e *Engine) lost(now clock.Time, port *port, err error) {
-	e.removePort(now, port)
+	ids := slices.Clone(port.ids)
+	for _, id := range ids {
+		e.removePath(now, id)
+	}
 	port.dev.Close()
 	e.service(now)
 	if e.cfg.PathGone != nil {
-		go e.cfg.PathGone(port.id, err)
+		go func() {
+			for _, id := range ids {
+				e.cfg.PathGone(id, err)
+			}
+		}()
 	}
 }
 

@@ -3,16 +3,20 @@ package host
 import (
 	"errors"
 	"net/netip"
+	"slices"
 
 	"braid/clock"
 	"braid/device"
 	"braid/mptcp"
+	"braid/wire"
 )
 
-// port is the sending side of a path: packets of one destination and one size gather behind each other in a buffer until they
+// port is the sending side of a device: packets of one destination and one size gather behind each other in a buffer until they
 // leave as one train.
 type port struct {
-	id   mptcp.PathID
+	ids    []mptcp.PathID // of the paths over it
+	locals []netip.Addr   // their addresses, in the order of ids
+
 	dev  device.Device
 	room int // bytes that the largest packet takes
 
@@ -25,9 +29,36 @@ type port struct {
 	err   error // the device has failed
 }
 
-func newPort(id mptcp.PathID, dev device.Device, mtu int) *port {
+func newPort(dev device.Device, mtu int) *port {
 	room := max(mtu, 1500)
-	return &port{id: id, dev: dev, room: room, buf: make([]byte, device.MaxTrain+room)}
+	return &port{dev: dev, room: room, buf: make([]byte, device.MaxTrain+room)}
+}
+
+// add makes a path one of the device's.
+func (p *port) add(id mptcp.PathID, local netip.Addr) {
+	p.ids, p.locals = append(p.ids, id), append(p.locals, local.Unmap().WithZone(""))
+}
+
+// remove takes a path away.
+func (p *port) remove(id mptcp.PathID) {
+	if i := slices.Index(p.ids, id); i >= 0 {
+		p.ids, p.locals = slices.Delete(p.ids, i, i+1), slices.Delete(p.locals, i, i+1)
+	}
+}
+
+// pathOf returns the path on which a packet has arrived: over a device of several, the one whose address it was sent to.
+func (p *port) pathOf(packet []byte) mptcp.PathID {
+	if len(p.ids) == 1 || len(packet) == 0 {
+		return p.ids[0]
+	}
+	var to netip.Addr
+	switch {
+	case packet[0]>>4 == 4 && len(packet) >= wire.IPv4HeaderLen:
+		to = netip.AddrFrom4([4]byte(packet[16:]))
+	case packet[0]>>4 == 6 && len(packet) >= wire.IPv6HeaderLen:
+		to = netip.AddrFrom16([16]byte(packet[24:]))
+	}
+	return p.ids[max(0, slices.Index(p.locals, to))]
 }
 
 // space is where the next packet can be written, behind the train.
@@ -39,8 +70,8 @@ func (p *port) space() []byte {
 	return p.buf[p.end:]
 }
 
-// add takes the packet of n bytes that stands in space.
-func (p *port) add(n int, to netip.AddrPort) {
+// put takes the packet of n bytes that stands in space.
+func (p *port) put(n int, to netip.AddrPort) {
 	if p.end > p.start && (p.done || n > p.size || p.end+n-p.start > device.MaxTrain || to != p.to) {
 		p.flush()
 	}
@@ -89,7 +120,7 @@ func (e *Engine) drain(now clock.Time) {
 			copy(to.space(), buf[:pkt.Len])
 			e.guess = to
 		}
-		to.add(pkt.Len, pkt.To)
+		to.put(pkt.Len, pkt.To)
 	}
 	for _, p := range e.ports {
 		if p == nil {

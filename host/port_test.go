@@ -45,12 +45,12 @@ func TestTrains(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dev := &recorder{}
-			p := newPort(0, dev, 1500)
+			p := newPort(dev, 1500)
 			for _, pkt := range tt.packets {
 				if len(p.space()) < 1500 {
 					t.Fatalf("room for %d bytes only", len(p.space()))
 				}
-				p.add(pkt.size, pkt.to)
+				p.put(pkt.size, pkt.to)
 			}
 			p.reset()
 			if !slices.Equal(dev.trains, tt.want) {
@@ -63,13 +63,13 @@ func TestTrains(t *testing.T) {
 // A train never grows beyond what one system call takes, and the buffer always has room for one more packet.
 func TestTrainsAreBounded(t *testing.T) {
 	dev := &recorder{}
-	p := newPort(0, dev, 1500)
+	p := newPort(dev, 1500)
 	to := netip.MustParseAddrPort("10.0.0.1:1")
 	for range 200 {
 		if len(p.space()) < 1500 {
 			t.Fatalf("room for %d bytes only", len(p.space()))
 		}
-		p.add(1472, to)
+		p.put(1472, to)
 	}
 	p.reset()
 	total := 0
@@ -88,15 +88,15 @@ func TestTrainsAreBounded(t *testing.T) {
 func TestFailureOfADeviceIsKept(t *testing.T) {
 	to := netip.MustParseAddrPort("10.0.0.1:1")
 	dev := &recorder{err: device.ErrTooLarge}
-	p := newPort(0, dev, 1500)
-	p.add(100, to)
+	p := newPort(dev, 1500)
+	p.put(100, to)
 	p.reset()
 	if p.err != nil {
 		t.Errorf("a packet that was too large ended the device: %v", p.err)
 	}
 	dev.err = &device.GoneError{Name: "wlan0"}
 	for range 2 {
-		p.add(100, to)
+		p.put(100, to)
 		p.reset()
 	}
 	if p.err == nil || len(dev.trains) != 2 {

@@ -209,19 +209,31 @@ func (c *Conn) closeSubflow(now clock.Time, sf *Subflow) {
 // peerClosed obeys the peer's FIN on sf. It ends only what the peer sends on that subflow and says nothing about the connection
 // (RFC 8684, Section 3.3.3), except under the infinite mapping, where it ends the peer's stream.
 func (c *Conn) peerClosed(now clock.Time, sf *Subflow, seg *wire.Segment) {
-	unproven := sf.initial && c.inPlace() && c.firstWindow()
-	if !c.fb.any() && unproven && seg.Options&wire.OptMPTCP == 0 {
-		// No sign of MPTCP gets through: a peer that has fallen back ends its stream so. Ours must not be cut short by a FIN in
-		// return.
+	sole := sf.initial && c.everActive <= 1
+	if !c.fb.any() && !c.fb.failed && sole && c.inPlace() && c.firstWindow() && seg.Options&wire.OptMPTCP == 0 {
+		// No sign of MPTCP gets through: a peer that has fallen back ends its stream so.
 		c.setFallback(now, FallbackNoMapping)
 	}
 	switch {
 	case c.fb.any():
-		c.fin.peer = c.rcv.next
-		c.fin.peerReached = true
-		c.signalReadable()
-		c.advanceClose(now)
-	case sf.state == active && !unproven: // otherwise the data that waits goes on over this half of it
+		c.plainFIN(now, sf)
+	case sf.state == active && !sole:
+		// On the only subflow there ever was, a peer that fell back unnoticed would take our FIN for the end of our stream: it comes
+		// behind the stream's end only, and what is left goes on over this half of the subflow.
 		c.closeSubflow(now, sf)
 	}
+}
+
+// plainFIN ends the peer's stream with the FIN of the subflow, which must stand where the stream does: if bytes in front of it got lost to
+// the stream (they were discarded for a checksum, say), it is no end but a failure.
+func (c *Conn) plainFIN(now clock.Time, sf *Subflow) {
+	f := &c.fin
+	if at := max(1, sf.data.taken) + c.fb.delta; !f.peerReached && c.fb.receiving && at != c.rcv.next {
+		c.stack.drop(now, sf, wire.ResetMiddlebox, false)
+		return
+	}
+	f.peer = c.rcv.next
+	f.peerReached = true
+	c.signalReadable()
+	c.advanceClose(now)
 }

@@ -72,7 +72,7 @@ func (s *Stack) handleEnveloped(now clock.Time, p *path, from netip.AddrPort, sh
 		return
 	}
 	if rem := s.remnants.tags[shim.Tag]; rem != nil {
-		rem.handle(now, seg)
+		rem.handleEnveloped(now, from, seg)
 		return
 	}
 	if h := s.halfTags[shim.Tag]; h != nil {

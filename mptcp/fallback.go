@@ -133,6 +133,7 @@ func (c *Conn) missingDSS(now clock.Time, sf *Subflow, seg *wire.Segment, res tc
 		return
 	}
 	switch {
+	case c.fb.failed: // bytes were discarded: only an infinite mapping can tell where the stream goes on
 	case len(seg.Payload) > 0 && !res.Duplicate:
 		c.setFallback(now, FallbackNoMapping)
 	case res.AckedData:

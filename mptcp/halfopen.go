@@ -213,6 +213,9 @@ func (h *halfOpen) handleSYN(now clock.Time, seg *wire.Segment, size int) {
 		s.handleSYN(now, key, &r, size)
 	default:
 		h.smallest = size
+		if seg.Options&wire.OptTimestamps != 0 && int32(seg.TSVal-h.syn.tsVal) > 0 {
+			h.syn.tsVal = seg.TSVal // what the answer echoes: of the first SYN, it would make a round trip of the peer's whole back-off
+		}
 		if h.mptcp && !seg.Has(wire.OptMPCapable) {
 			// The peer gave MPTCP up, perhaps because it was our option that got lost (RFC 8684, Section 3.1). Its third packet could not
 			// bring the keys any more.

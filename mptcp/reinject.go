@@ -21,7 +21,7 @@ const (
 	// soleRounds data-level timeouts pass before anything is sent again on the only subflow there ever was, in the first window.
 	// A peer that acknowledges there and does not DATA_ACK got no mappings. It may fall back any moment (missingDSS), and would
 	// take what is sent again for the stream's next bytes; it gives up waiting for mappings in less time (maxUnmappedWait).
-	soleRounds = 6
+	soleRounds = 4
 )
 
 // takeReleased gives back to the send buffer what tcp let go of.

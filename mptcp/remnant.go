@@ -1,6 +1,8 @@
 package mptcp
 
 import (
+	"net/netip"
+
 	"time"
 
 	"braid/clock"
@@ -138,11 +140,24 @@ func (r *remnant) handle(now clock.Time, seg *wire.Segment) (reopened bool) {
 		r.close(now)
 		return true
 	}
-	r.tcp.HandleSegment(now, seg)
+	r.take(now, seg)
+	return false
+}
+
+// handleEnveloped takes a segment over a UDP path. What is left of a subflow carries no payload, so that it follows the peer to a new outer
+// address without a challenge: it sends there no more than an ACK or FIN for what came from there.
+func (r *remnant) handleEnveloped(now clock.Time, from netip.AddrPort, seg *wire.Segment) {
+	if res := r.take(now, seg); res.Acceptable || res.Repeats {
+		r.env.to = from
+	}
+}
+
+func (r *remnant) take(now clock.Time, seg *wire.Segment) tcp.Result {
+	res := r.tcp.HandleSegment(now, seg)
 	r.drain()
 	r.stack.wakeTask(&r.task)
 	r.stack.rearmTask(&r.task)
-	return false
+	return res
 }
 
 func (r *remnant) pollTask(now clock.Time, buf []byte) (Packet, bool) {

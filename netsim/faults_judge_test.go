@@ -147,6 +147,9 @@ func (w *faultWorld) excuse(i int) string {
 			}
 		}
 	}
+	if n := w.stacks[1].Counters(); w.pairs[i][1] == nil && n.HalfOpenExpired > 0 {
+		return "the third packet did not come while the server waited for it"
+	}
 	if e := w.pairs[i][0]; e != nil && !e.established() && t.paths[t.survivor].worstLoss() > 0.1 {
 		return "the handshake may be lost"
 	}

@@ -261,6 +261,9 @@ const (
 // run lets it happen and judges.
 func (w *faultWorld) run() error {
 	if !w.runUntil(w.over, faultPatience) && w.wrong == nil {
+		w.giveUpDeceived()
+	}
+	if !w.runUntil(w.over, faultPatience+faultRest) && w.wrong == nil {
 		w.fail("hangs: connections are not over")
 	}
 	if err := w.judge(); err != nil {
@@ -271,6 +274,21 @@ func (w *faultWorld) run() error {
 		w.fail("left behind %v after everything was closed: %s", w.net.Now().Sub(start), w.left())
 	}
 	return w.judge()
+}
+
+// giveUpDeceived lets the applications lose patience with connections that middleboxes tricked out of bytes which each end waits for.
+func (w *faultWorld) giveUpDeceived() {
+	for _, p := range w.pairs {
+		if (p[0] == nil || !w.deceived(p[0])) && (p[1] == nil || !w.deceived(p[1])) {
+			continue
+		}
+		for _, e := range p {
+			if e != nil && !e.closed {
+				e.rude = true
+				e.conn.Abort(w.net.Now())
+			}
+		}
+	}
 }
 
 // runUntil runs in steps until a condition holds, nothing happens any more, or something is wrong.

@@ -41,7 +41,8 @@ const (
 	aloneFor    = 4 * time.Second
 	cutAt       = 6 * time.Second
 	backAt      = 11 * time.Second
-	demoBytes   = 90_000_000
+	afterReturn = 5 * time.Second
+	minBytes    = 4 << 20
 	demoTooLong = 60 * time.Second
 	sampleEvery = 50 * time.Millisecond
 	lookEvery   = 500 * time.Millisecond
@@ -245,7 +246,9 @@ func (c *demoCmd) alone(ctx context.Context, p demoPath) (float64, error) {
 // sendWithCut sends a file over both paths, cuts the first and brings it back.
 func (c *demoCmd) sendWithCut(ctx context.Context, dir string, r *demoResult) (*samples, error) {
 	file := filepath.Join(dir, "file.bin")
-	if err := makeFile(file, demoBytes); err != nil {
+	megabits := r.Sum_mbps*(cutAt+afterReturn).Seconds() + r.Alone_mbps[demoPaths[1].name]*(backAt-cutAt).Seconds()
+	bytes := max(int64(megabits*1e6/8), minBytes)
+	if err := makeFile(file, bytes); err != nil {
 		return nil, err
 	}
 	inbox := filepath.Join(dir, "inbox")
@@ -279,7 +282,7 @@ func (c *demoCmd) sendWithCut(ctx context.Context, dir string, r *demoResult) (*
 		res, err := rc.Receive(peer)
 		got <- outcome{res, peer.Info(), err}
 	}()
-	c.say("\nboth: sending a file of %s; Wi-Fi is cut silently after %g s and comes back after %g s", size(demoBytes), cutAt.Seconds(), backAt.Seconds())
+	c.say("\nboth: sending a file of %s; Wi-Fi is cut silently after %g s and comes back after %g s", size(bytes), cutAt.Seconds(), backAt.Seconds())
 	s := &samples{names: []string{demoPaths[0].name, demoPaths[1].name}}
 	o, err := watchDemo(c, rig, peer, s, func() (outcome, bool) {
 		select {
