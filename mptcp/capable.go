@@ -105,7 +105,7 @@ func (sf *Subflow) fillKeys(now clock.Time, seg *wire.Segment, out *tcp.Out) boo
 		if c.hs.checksums {
 			o.HasChecksum, o.Checksum = true, c.mappingChecksum(out.Chunk.ID, out.Chunk.Start, out.Chunk.Len)
 		}
-	case sf.join.keysSent && (seg.Flags&wire.FIN != 0 || sf.data.finDue):
+	case sf.join.keysSent && (seg.Flags&wire.FIN != 0 || sf.data.finDue || sf.data.addrDue):
 		return false
 	case sf.data.finDue:
 		sf.tcp.RequestAck(now) // the DATA_FIN follows in an ACK of its own

@@ -34,6 +34,8 @@ type Config struct {
 	Checksums     bool          // ask for DSS checksums (flag A)
 	NoMPTCP       bool          // plain TCP only
 	NoJoinInitial bool          // send flag C
+	NoAnnounce    bool          // accepted connections do not announce paths without flags (see EndpointFlags)
+	Limits        Limits        // of path management
 	NoDelay       bool          // no Nagle
 	KeepAlive     time.Duration // UDP paths: 0: 20 s, < 0: none. Sent on idle subflows
 	TCPKeepAlive  time.Duration // TCP keep-alive on IP paths; 0: off
@@ -68,6 +70,7 @@ type Path struct {
 	Local  netip.AddrPort // IP: the address (its port is ignored); UDP: the socket's address, possibly unspecified
 	MTU    int            // largest IP packet; 0: 1500
 	Backup bool           // our packets' priority: joins say B=1 and the peer is asked to use it last
+	Flags  EndpointFlags  // what connections do with it; 0: see there
 	Remote netip.AddrPort // if set: the only destination reachable over it (an emulated or tunnelled path); it takes the place of Dial's address
 }
 

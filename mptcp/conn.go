@@ -59,17 +59,19 @@ const (
 
 // subflowData is what the data plane keeps of each subflow.
 type subflowData struct {
-	maps     mappingTable // what the peer said about the bytes it sends on this subflow
-	backlog  backlog      // its bytes that cannot be delivered yet: no mapping, or a checksum over more than has come
-	carried  carriedSet   // what we send on it
-	stale    staleState
-	stats    subflowStats
-	finChunk int64 // ID of the chunk that carried the DATA_FIN; -1: none
-	ackFirst bool  // no data before an ACK has left
-	finDue   bool  // a DATA_FIN is due on the next ACK (RFC 8684, Section 3.3.3)
-	prioDue  bool  // an MP_PRIO is due on the next segment with room
-	failDue  bool  // an MP_FAIL is due on the next ACK, or on the RST
-	fail     int64 // data offset that it names
+	maps      mappingTable // what the peer said about the bytes it sends on this subflow
+	backlog   backlog      // its bytes that cannot be delivered yet: no mapping, or a checksum over more than has come
+	carried   carriedSet   // what we send on it
+	stale     staleState
+	stats     subflowStats
+	finChunk  int64 // ID of the chunk that carried the DATA_FIN; -1: none
+	ackFirst  bool  // no data before an ACK has left
+	finDue    bool  // a DATA_FIN is due on the next ACK (RFC 8684, Section 3.3.3)
+	prioDue   bool  // an MP_PRIO is due on the next segment with room
+	removeDue bool  // a REMOVE_ADDR is due on the next ACK
+	addrDue   bool  // an ADD_ADDR is due on the next ACK, alone
+	failDue   bool  // an MP_FAIL is due on the next ACK, or on the RST
+	fail      int64 // data offset that it names
 
 	lastDSS  clock.Time // when the last DSS came
 	bare     int        // segments in a row without one

@@ -36,10 +36,10 @@ func (c *Conn) pollSubflow(now clock.Time, sf *Subflow, buf []byte) (Packet, boo
 	}
 	reserveData, reserveAck := c.reserve(sf)
 	if sf.state == active && c.state == connOpen {
-		if (c.snd.waiting() > 0 || c.snd.inFlight()) && !sf.data.ackFirst {
+		if (c.snd.waiting() > 0 || c.snd.inFlight()) && !sf.data.ackFirst && !sf.data.addrDue {
 			c.give(now, sf, reserveData)
 		}
-		t.SetMore(c.snd.waiting() > 0)
+		t.SetMore(c.more(sf))
 	}
 	t.SetWindow(c.rcv.advertise(!c.mayGrow()))
 	s := c.stack
@@ -59,6 +59,11 @@ func (c *Conn) pollSubflow(now clock.Time, sf *Subflow, buf []byte) (Packet, boo
 		sf.checkClosed(now)
 	}
 	return p, true
+}
+
+// more reports whether data waits for sf: new data, or what needs another carrier.
+func (c *Conn) more(sf *Subflow) bool {
+	return c.snd.waiting() > 0 || !c.snd.reinject.Empty() && !c.fb.sending && !c.reinjectable(sf, 1).Empty()
 }
 
 // give pushes one chunk to sf if it can send and there is one for it.

@@ -50,7 +50,7 @@ func (r *receiveStream) advertise(short bool) int64 {
 	if short {
 		n = r.edge - r.next
 		if r.queue.Empty() {
-			n = max(n, leastRoom)
+			n = max(n, min(leastRoom, r.size()))
 		}
 	} else if r.fixed > 0 {
 		n = max(r.fixed-r.queue.Bytes(), r.edge-r.next)

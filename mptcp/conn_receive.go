@@ -66,7 +66,7 @@ func (c *Conn) takeOptions(now clock.Time, sf *Subflow, seg *wire.Segment, res t
 	} else if seg.Has(wire.OptMPCapable) && seg.Capable.HasData && sf.initial && len(seg.Payload) > 0 {
 		c.takeCapableData(now, sf, &seg.Capable)
 	}
-	if seg.Options&(wire.OptMPFastClose|wire.OptMPFail|wire.OptMPPrio) == 0 || sf.state == gone {
+	if seg.Options&(wire.OptMPFastClose|wire.OptMPFail|wire.OptMPPrio|wire.OptAddAddr|wire.OptRemoveAddr) == 0 || sf.state == gone {
 		return
 	}
 	if seg.Has(wire.OptMPFastClose) && c.takeFastClose(now, sf, seg) {
@@ -77,6 +77,12 @@ func (c *Conn) takeOptions(now clock.Time, sf *Subflow, seg *wire.Segment, res t
 	}
 	if seg.Has(wire.OptMPFail) && !res.Reset {
 		c.takeFail(now, sf, seg.Fail.DataSeq)
+	}
+	if seg.Has(wire.OptAddAddr) {
+		c.takeAddAddr(now, sf, &seg.AddAddr)
+	}
+	if seg.Has(wire.OptRemoveAddr) {
+		c.takeRemoveAddr(now, &seg.RemoveAddr)
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *Conn) room() int64 {
 	used := c.snd.buf.Len()
 	room := c.snd.limit - used
 	if free := c.stack.cfg.StackMemory - c.stack.Memory(); free < room {
-		room = max(free, leastRoom-used)
+		room = min(room, max(free, leastRoom-used))
 	}
 	return max(0, room)
 }

@@ -53,6 +53,7 @@ type Counters struct {
 	PathProbes      int64    // probes of silent paths
 
 	DataCounters
+	AddressCounters
 }
 
 // Counters returns the Stack's counters; they go on counting.

@@ -28,12 +28,14 @@ func (c *Conn) reserve(sf *Subflow) (data, ack int) {
 	switch {
 	case !sf.up():
 		ack = dataReserve
-	case d.finDue:
+	case d.finDue, d.addrDue:
 		ack = dataReserve
 	case d.failDue:
 		ack += wire.MPFailLen
 	case d.prioDue:
 		ack += wire.MPPrioLen
+	case d.removeDue:
+		ack += wire.RemoveAddrLen(len(c.pm.removing))
 	}
 	return dataReserve, ack
 }
@@ -54,6 +56,9 @@ func (c *Conn) fillData(now clock.Time, sf *Subflow, seg *wire.Segment, out *tcp
 		return
 	}
 	d := &sf.data
+	if d.addrDue && c.fillAddress(now, sf, seg, out) {
+		return
+	}
 	dss := &seg.DSS
 	*dss = wire.DSS{HasAck: true, Ack64: c.rcv.ack64, DataAck: c.hs.peerIDSN.At(c.rcv.next)}
 	seg.Options |= wire.OptDSS
@@ -77,6 +82,14 @@ func (c *Conn) fillData(now clock.Time, sf *Subflow, seg *wire.Segment, out *tcp
 		seg.Options |= wire.OptMPPrio
 		seg.Prio.Backup = sf.backupLocal
 		d.prioDue = false
+		c.stack.counters.PriosSent++
+		room -= wire.MPPrioLen
+	}
+	if d.removeDue {
+		c.pm.fillRemoval(sf, seg, out, room)
+	}
+	if (d.removeDue || d.addrDue) && !d.failDue { // an MP_FAIL stays due and must not be repeated at once
+		sf.tcp.RequestAck(now) // on an ACK of its own
 	}
 }
 

@@ -13,6 +13,10 @@ import (
 // bareSegments in a row without a DSS mean that the peer has fallen back although it spoke MPTCP before.
 const bareSegments = 3
 
+// youngBytes of data, which is about a first window, may have come before a host follows a peer's fall back that it only infers. Both ends
+// count alike, so that a sender knows until when its peer may do so.
+const youngBytes = 256 << 10
+
 // fallbackState says how far the connection is plain TCP (RFC 8684, Section 3.7). Falling back is for good. At the handshake
 // and at the beginning it happens in both directions at once; after a failed checksum each direction turns to the infinite
 // mapping by itself.
@@ -54,6 +58,7 @@ func (c *Conn) setFallback(now clock.Time, reason FallbackReason) {
 	}
 	c.fb = fallbackState{active: true, sending: true, receiving: true, reason: reason, infinite: -1, failAt: clock.Never}
 	c.hs.plain = true
+	c.pm.silenceAddresses()
 	c.noteFallback(now, reason)
 	s := &c.snd
 	s.edge = math.MaxInt64
@@ -156,7 +161,7 @@ func (c *Conn) contradicts(sf *Subflow, seg *wire.Segment) bool {
 // firstWindow reports whether no more than a first window of data has come, all in the order of the subflow, and the peer has
 // DATA_ACKed nothing.
 func (c *Conn) firstWindow() bool {
-	return c.snd.acked() == 1 && c.rcv.next <= c.stack.cfg.InitialReceive && c.rcv.ooo.Empty()
+	return c.snd.acked() == 1 && c.rcv.next <= youngBytes && c.rcv.ooo.Empty()
 }
 
 // startInfinite turns our direction to the infinite mapping: everything that the peer has not DATA_ACKed is sent again as the
@@ -167,6 +172,7 @@ func (c *Conn) startInfinite(now clock.Time, sf *Subflow) {
 		return
 	}
 	f.sending = true
+	c.pm.silenceAddresses()
 	f.infinite = sf.tcp.PushedOffset()
 	s := &c.snd
 	s.rewind()

@@ -376,6 +376,9 @@ func (s *stream) pump(w *world) {
 		if err != nil {
 			if err == io.EOF {
 				s.eof = true
+				if s.read < s.total {
+					w.t.Errorf("the stream ends after %d of %d bytes", s.read, s.total)
+				}
 			} else if !errors.Is(err, ErrWouldBlock) {
 				s.err = err
 			}

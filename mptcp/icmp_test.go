@@ -74,6 +74,9 @@ func TestICMPTooBig(t *testing.T) {
 	if w.client.counters.ICMPTooBig == 0 {
 		t.Error("not believed")
 	}
+	if i := c.Info(w.now).Subflows[0].TCP; i.MTU != 1300 || i.RTOs != 0 {
+		t.Errorf("MTU %d, %d timeouts", i.MTU, i.RTOs)
+	}
 	if m := c.Info(w.now); m.Fallback != NoFallback {
 		t.Errorf("fallback %v", m.Fallback)
 	}

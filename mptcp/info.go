@@ -89,6 +89,15 @@ type Info struct {
 	BeyondWindowBytes, DroppedBytes           int64 // refused: outside the window; for want of memory, or after a checksum failure
 
 	Subflows []SubflowInfo
+
+	PeerAddresses []PeerAddress // that the peer announced and that are kept, in that order
+}
+
+// PeerAddress is an address that the peer announced (RFC 8684, Section 3.4.1).
+type PeerAddress struct {
+	ID     uint8
+	Addr   netip.AddrPort
+	Failed bool // no subflow could be opened to it
 }
 
 // SubflowInfo is a snapshot of one subflow.
@@ -97,6 +106,8 @@ type SubflowInfo struct {
 	Path          PathID
 	PathName      string
 	Local, Remote netip.AddrPort
+	LocalID       uint8  // address IDs, ours and the peer's (RFC 8684, Section 3.2)
+	RemoteID      uint8
 	State         string // in words: SYN sent, active, ...
 	Initial       bool
 	BackupLocal   bool // we asked the peer to use it as backup
@@ -144,6 +155,9 @@ func (c *Conn) Info(now clock.Time) Info {
 		i.RedundantBytes += w.RedundantBytes
 		i.Subflows = append(i.Subflows, w)
 	}
+	for _, a := range c.pm.known {
+		i.PeerAddresses = append(i.PeerAddresses, PeerAddress{a.id, a.addr, a.failed})
+	}
 	return i
 }
 
@@ -151,7 +165,8 @@ func (c *Conn) Info(now clock.Time) Info {
 func (c *Conn) subflowInfo(now clock.Time, sf *Subflow) SubflowInfo {
 	d := &sf.data
 	w := SubflowInfo{
-		ID: sf.id, Path: sf.path, Local: sf.local, Remote: sf.remote, State: sf.state.String(), Initial: sf.initial,
+		ID: sf.id, Path: sf.path, Local: sf.local, Remote: sf.remote,
+		LocalID: sf.localID, RemoteID: sf.remoteID, State: sf.state.String(), Initial: sf.initial,
 		BackupLocal: sf.backupLocal, BackupPeer: sf.backupPeer,
 		Role: d.stats.role.Role, Reason: d.stats.role.Reason, RoleChanges: d.stats.roleChanges,
 		TimedOut: d.stale.timedOut, Overdue: d.stale.overdue,

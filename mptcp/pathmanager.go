@@ -9,31 +9,47 @@ import (
 	"braid/wire"
 )
 
-// pathManager keeps one subflow open on every path (the host that opened the connection does, RFC 8684, Section 3.9.2), and asks
-// silent paths whether they are back (both hosts do: each sees only the silence of what it sends).
+// pathManager keeps one subflow open on every path (the host that opened the connection does, RFC 8684, Section 3.9.2) and to every
+// address that the peer announces, announces our own (Section 3.4), and asks silent paths whether they are back (both hosts do: each
+// sees only the silence of what it sends). What is done with a path, EndpointFlags say.
 //
 // A path is silent when the retransmission timer of its subflow has expired and nothing was heard since. TCP's own back-off would let up
 // to a minute pass before it asks again; a path that returns shall carry data within two seconds.
 type pathManager struct {
 	conn    *Conn
-	entries []pathEntry // host that opened the connection: by path, ascending
-	ids     []PathID    // paths with an address ID: 1 + index; the initial path has 0
+	entries []pathEntry // subflows that are wanted, in the order in which they became so
+	ids     addressIDs  // of our paths
 
 	initialPath   PathID
+	initialKind   PathKind
+	initialLocal  netip.AddrPort
 	initialPort   uint16         // ours
 	initialRemote netip.AddrPort // the peer's address
+	initialGone   bool           // the peer removed it
+
+	ours        announcements
+	known       []peerAddress // what the peer announced, at most Limits.AddAddrAccepted
+	echoes      []pendingEcho
+	removing    []uint8 // IDs that a REMOVE_ADDR is due for
+	removeSent  bool    // ... and left on one subflow at least
+	joinsFailed int     // to announced addresses
 
 	joins  halfList   // half-open joins from the peer
 	lookAt clock.Time // when the next segment makes us look for subflows that fell silent with nothing outstanding
 }
 
-// pathEntry is a path on which a subflow is wanted.
+// pathEntry is a path on which a subflow is wanted, and the peer's address that it goes to.
 type pathEntry struct {
 	path   PathID
 	remote netip.AddrPort
+	id     int16      // the address's ID at the peer; -1: not known
 	down   bool       // no subflow works on it
 	since  clock.Time // since when
 	next   clock.Time // when the next join may be tried
+
+	announced bool // by ADD_ADDR; otherwise it is the address that the connection was opened to, as the path reaches it
+	worked    bool // a subflow was open once
+	failed    bool // announced: the first attempt failed. It is not repeated
 }
 
 // The cadence of probes and joins.
@@ -55,6 +71,7 @@ type silence struct {
 	probeAt clock.Time // silent or opening: when it is probed next
 	asked   uint8      // questions to a quiet subflow since it was heard last
 	askedAt clock.Time
+	check   addressCheck
 }
 
 // cadence returns the pause before the next probe in an outage that began at since.
@@ -67,7 +84,8 @@ func cadence(now, since clock.Time) time.Duration {
 
 // begin notes the initial subflow.
 func (pm *pathManager) begin(now clock.Time, sf *Subflow) {
-	pm.initialPath, pm.initialPort, pm.initialRemote = sf.path, sf.srcPort, sf.remote
+	pm.initialPath, pm.initialKind, pm.initialPort = sf.path, sf.kind, sf.srcPort
+	pm.initialLocal, pm.initialRemote = sf.local, sf.remote
 	pm.lookAt = now.Add(lookEvery)
 }
 
@@ -78,48 +96,60 @@ func (pm *pathManager) confirmed(now clock.Time) {
 		return
 	}
 	c.hs.confirmed = true
-	if !c.client {
-		return
+	for _, sf := range c.subflows {
+		if sf.initial && sf.backupLocal {
+			c.SetPriority(now, sf.id, true) // RFC 8684, Section 3.3.8: MP_CAPABLE could not say so
+		}
 	}
 	for _, p := range c.stack.paths {
 		pm.pathAdded(now, p)
 	}
+	pm.useAnnounced(now)
 	pm.open(now)
 }
 
-// pathAdded makes p a path on which a subflow is wanted, if the peer can be reached over it.
+// pathAdded makes p a path on which subflows are wanted, as far as its flags say so and the peer can be reached over it, and announces its
+// address. What it did already is not done again.
 func (pm *pathManager) pathAdded(now clock.Time, p *path) {
 	c := pm.conn
-	if !c.client || !c.hs.confirmed || p.removed {
+	if !c.hs.confirmed || c.hs.noJoins || c.hs.plain || p.removed {
 		return
 	}
-	remote, ok := p.reaches(pm.initialRemote)
-	if !ok || c.hs.peerNoJoin && remote == pm.initialRemote {
-		return // RFC 8684, Section 3.1: flag C forbids joins to the initial address and port
+	pm.announce(now, p)
+	if p.opens(c.client) && (c.client || p.id != pm.initialPath) {
+		pm.wantInitial(now, p)
+		pm.useAnnounced(now)
 	}
-	pm.entries = append(pm.entries, pathEntry{path: p.id, remote: remote, down: true, since: now, next: now})
 	c.stack.rearm(c)
 }
 
-// pathRemoved forgets a path.
-func (pm *pathManager) pathRemoved(id PathID) {
-	pm.entries = slices.DeleteFunc(pm.entries, func(e pathEntry) bool { return e.path == id })
+// wantInitial makes an entry for the address that the connection was opened to.
+func (pm *pathManager) wantInitial(now clock.Time, p *path) {
+	remote, ok := p.reaches(pm.initialRemote)
+	if !ok || pm.entry(p.id, remote) != nil {
+		return
+	}
+	e := pathEntry{path: p.id, remote: remote, id: -1, down: true, since: now, next: now}
+	if remote == pm.initialRemote {
+		e.id = 0
+		// RFC 8684, Section 3.1: flag C forbids joins to the initial address and port; Section 3.4.2: so does its removal.
+		if pm.conn.hs.peerNoJoin || pm.initialGone {
+			return
+		}
+	}
+	pm.entries = append(pm.entries, e)
 }
 
-// addressID returns the ID of the address of a path (RFC 8684, Section 3.2: 0 is that of the initial subflow).
-func (pm *pathManager) addressID(id PathID) uint8 {
+// pathRemoved forgets a path and tells the peer that its address is gone, used or not (RFC 8684, Section 3.4.2).
+func (pm *pathManager) pathRemoved(now clock.Time, id PathID) {
+	pm.entries = slices.DeleteFunc(pm.entries, func(e pathEntry) bool { return e.path == id })
+	pm.ours.forget(id)
 	if id == pm.initialPath {
-		return 0
+		pm.withdraw(now, 0)
+	} else if n, ok := pm.ids.free(id); ok {
+		pm.withdraw(now, n)
 	}
-	i := slices.Index(pm.ids, id)
-	if i < 0 {
-		if len(pm.ids) == 255 { // paths that came and went: forget the oldest
-			pm.ids = pm.ids[1:]
-		}
-		i = len(pm.ids)
-		pm.ids = append(pm.ids, id)
-	}
-	return uint8(i + 1)
+	pm.useAnnounced(now)
 }
 
 // close forgets what the peer began.
@@ -128,29 +158,36 @@ func (pm *pathManager) close() {
 		pm.joins.first.close()
 	}
 	pm.entries = nil
+	pm.silenceAddresses()
 }
 
 // subflowUp says that sf may carry data.
 func (pm *pathManager) subflowUp(now clock.Time, sf *Subflow) {
 	c := pm.conn
 	for i := len(c.subflows) - 1; i >= 0; i-- {
-		if other := c.subflows[i]; other != sf && other.path == sf.path && other.watch.silent && c.client {
+		if other := c.subflows[i]; other != sf && other.path == sf.path && other.remote == sf.remote && other.watch.silent && c.client {
 			c.stack.drop(now, other, wire.ResetPerformance, true)
 		}
 	}
-	if e := pm.entry(sf.path); e != nil {
-		e.down = false
+	if e := pm.entry(sf.path, sf.remote); e != nil {
+		e.down, e.worked, e.failed, e.id = false, true, false, int16(sf.remoteID)
 	}
+	pm.withdrawAgain(now, sf)
+	pm.announceAgain(now)
 }
 
 // subflowGone says that sf is no more.
 func (pm *pathManager) subflowGone(now clock.Time, sf *Subflow, err error) {
-	e := pm.entry(sf.path)
+	pm.subflowLeft(now, sf)
+	e := pm.entry(sf.path, sf.remote)
 	if e == nil {
 		return
 	}
 	pause := time.Duration(0)
 	switch {
+	case e.announced && !e.worked:
+		pm.joinFailed(e)
+		return
 	case sf.peerResetForever, err == nil:
 		// RFC 8684, Section 3.6: without T, do not try again soon. The same if the peer closed it in order.
 		pause = probeSlowly
@@ -166,18 +203,21 @@ func (pm *pathManager) subflowGone(now clock.Time, sf *Subflow, err error) {
 	}
 }
 
-// entry returns the entry of a path, nil if there is none.
-func (pm *pathManager) entry(id PathID) *pathEntry {
+// entry returns the entry of a path and an address of the peer's, nil if there is none.
+func (pm *pathManager) entry(id PathID, remote netip.AddrPort) *pathEntry {
 	for i := range pm.entries {
-		if pm.entries[i].path == id {
-			return &pm.entries[i]
+		if e := &pm.entries[i]; e.path == id && e.remote == remote {
+			return e
 		}
 	}
 	return nil
 }
 
-// expire probes silent subflows and opens what is missing.
+// expire probes silent subflows, opens what is missing and announces again what was not echoed.
 func (pm *pathManager) expire(now clock.Time) {
+	if now >= pm.ours.at {
+		pm.announceNext(now)
+	}
 	pm.watch(now)
 	pm.open(now)
 }
@@ -195,6 +235,9 @@ func (pm *pathManager) watch(now clock.Time) {
 			pm.watchOpening(now, sf)
 		case sf.up():
 			pm.watchSilence(now, sf)
+			if sf.state != gone {
+				pm.watchRemoved(now, sf)
+			}
 		}
 	}
 }
@@ -214,7 +257,8 @@ func (pm *pathManager) watchSilence(now clock.Time, sf *Subflow) {
 	if now < w.probeAt {
 		return
 	}
-	if now.Sub(w.since) >= c.stack.cfg.UserTimeout && pm.anotherWorks(sf) {
+	// The last subflow goes too: what it still repeats may be long DATA_ACKed, and the connection must notice that the peer is gone.
+	if now.Sub(w.since) >= c.stack.cfg.UserTimeout && (pm.anotherWorks(sf) || !c.fb.any()) {
 		c.stack.drop(now, sf, wire.ResetPerformance, true)
 		return
 	}
@@ -240,7 +284,7 @@ func (pm *pathManager) watchOpening(now clock.Time, sf *Subflow) {
 	if now < w.probeAt {
 		return
 	}
-	e := pm.entry(sf.path)
+	e := pm.entry(sf.path, sf.remote)
 	if e == nil || int(sf.join.syns) >= synsPerJoin {
 		c.stack.counters.JoinsSentFailed++
 		c.stack.abandon(now, sf, ErrTimeout)
@@ -261,36 +305,48 @@ func (pm *pathManager) open(now clock.Time) {
 	if len(pm.entries) == 0 || c.hs.noJoins || c.hs.plain || c.finished {
 		return
 	}
-	for i := range pm.entries {
-		e := &pm.entries[i]
-		works, opening := pm.onPath(now, e.path)
-		switch {
-		case works:
-			e.down = false
-			continue
-		case !e.down:
-			e.down, e.since = true, now
-		}
-		if opening || now < e.next || len(c.subflows) >= c.stack.cfg.MaxSubflows {
-			continue
-		}
-		e.next = now.Add(cadence(now, e.since))
-		p := c.stack.livePath(e.path)
-		if p == nil {
-			continue
-		}
-		if r, ok := c.stack.newRoute(p, e.remote); ok {
-			sf := c.stack.openJoin(now, c, r)
-			sf.watch.probeAt = now.Add(cadence(now, e.since))
+	for _, announced := range [...]bool{false, true} { // every path comes before any address
+		for i := range pm.entries {
+			if pm.entries[i].announced == announced {
+				pm.openEntry(now, &pm.entries[i])
+			}
 		}
 	}
 	c.stack.rearm(c)
 }
 
-// onPath reports whether a subflow works on a path, or silence is young enough to wait; and whether one is being opened.
-func (pm *pathManager) onPath(now clock.Time, id PathID) (works, opening bool) {
+// openEntry joins for one entry if it is time.
+func (pm *pathManager) openEntry(now clock.Time, e *pathEntry) {
+	c := pm.conn
+	works, opening := pm.onEntry(now, e)
+	switch {
+	case works:
+		e.down = false
+		return
+	case !e.down:
+		e.down, e.since = true, now
+	}
+	if opening || e.failed || now < e.next || len(c.subflows) >= c.stack.cfg.MaxSubflows {
+		return
+	}
+	e.next = now.Add(cadence(now, e.since))
+	p := c.stack.livePath(e.path)
+	if p == nil {
+		return
+	}
+	if r, ok := c.stack.newRoute(p, e.remote); ok {
+		if e.announced {
+			c.stack.counters.AnnouncedJoins++
+		}
+		sf := c.stack.openJoin(now, c, r)
+		sf.watch.probeAt = now.Add(cadence(now, e.since))
+	}
+}
+
+// onEntry reports whether a subflow of an entry works, or its silence is young enough to wait; and whether one is being opened.
+func (pm *pathManager) onEntry(now clock.Time, e *pathEntry) (works, opening bool) {
 	for _, sf := range pm.conn.subflows {
-		if sf.path != id {
+		if sf.path != e.path || sf.remote != e.remote {
 			continue
 		}
 		switch {
@@ -332,8 +388,11 @@ func (pm *pathManager) look(now clock.Time) {
 
 // deadline returns when expire is due. It is Never unless something is silent or missing.
 func (pm *pathManager) deadline() clock.Time {
-	c, at := pm.conn, clock.Never
+	c, at := pm.conn, pm.ours.at
 	for _, sf := range c.subflows {
+		if sf.watch.check.asked > 0 && sf.up() {
+			at = min(at, sf.watch.check.at)
+		}
 		if w := &sf.watch; sf.state == synSent && !sf.initial || w.silent && sf.up() {
 			at = min(at, w.probeAt)
 			if w.silent {
@@ -346,16 +405,16 @@ func (pm *pathManager) deadline() clock.Time {
 	}
 	for i := range pm.entries {
 		e := &pm.entries[i]
-		if e.down && !pm.openingOn(e.path) {
+		if e.down && !e.failed && !pm.openingOn(e) {
 			at = min(at, e.next)
 		}
 	}
 	return at
 }
 
-func (pm *pathManager) openingOn(id PathID) bool {
+func (pm *pathManager) openingOn(e *pathEntry) bool {
 	for _, sf := range pm.conn.subflows {
-		if sf.path == id && (sf.state == synSent || sf.state == preEstablished) {
+		if sf.path == e.path && sf.remote == e.remote && (sf.state == synSent || sf.state == preEstablished) {
 			return true
 		}
 	}

@@ -178,10 +178,9 @@ func (c *Conn) dataProgress(now clock.Time) {
 	if !s.inFlight() {
 		s.rtoAt = clock.Never
 	}
+	s.sink = -1 // what is the oldest data now, nobody has swallowed yet
 	if s.recoverTo > s.acked() {
 		c.resendOldest(now)
-	} else {
-		s.sink = -1
 	}
 }
 
@@ -193,8 +192,8 @@ func (c *Conn) swallows(sf *Subflow) bool {
 		return false
 	}
 	for _, other := range c.subflows {
-		if other.path != s.sink && other.usable() {
-			return true
+		if other.path != s.sink && other.usable() && (!other.isBackup() || sf.isBackup()) {
+			return true // a backup would not be asked as long as sf is there
 		}
 	}
 	return false
@@ -241,7 +240,7 @@ func (c *Conn) dataTimeout(now clock.Time) {
 	if c.stripped(now) {
 		return
 	}
-	if c.inPlace() && s.acked() <= c.stack.cfg.InitialReceive && s.backoff < soleRounds {
+	if c.soleAndYoung() {
 		s.backoff++
 		s.movedAt = now
 		s.rtoAt = now.Add(c.dataRTO())
@@ -254,6 +253,11 @@ func (c *Conn) dataTimeout(now clock.Time) {
 	}
 	s.movedAt = now
 	s.rtoAt = now.Add(c.dataRTO())
+}
+
+// soleAndYoung reports whether nothing may be sent again under a new mapping now (see soleRounds).
+func (c *Conn) soleAndYoung() bool {
+	return c.everActive <= 1 && c.snd.acked() <= youngBytes && c.snd.backoff < soleRounds
 }
 
 // resendOldest queues the oldest data for reinjection if no live subflow carries it, and reports whether it did.
@@ -287,7 +291,7 @@ func (c *Conn) resendOldest(now clock.Time) bool {
 // first window, within which a host follows a fallback (see missingDSS; RFC 8684, Section 3.7). Data that was sent again under
 // a new mapping would then be taken for the stream's next bytes: falling back too is the only way to go on.
 func (c *Conn) strippedInPlace() bool {
-	if len(c.subflows) != 1 || !c.inPlace() || c.rcv.next > 1 || c.snd.acked() > c.stack.cfg.InitialReceive {
+	if len(c.subflows) != 1 || !c.inPlace() || c.rcv.next > 1 || c.snd.acked() > youngBytes {
 		return false
 	}
 	sf := c.subflows[0]

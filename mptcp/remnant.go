@@ -18,7 +18,6 @@ type remnant struct {
 	route
 	stack   *Stack
 	tcp     *tcp.Conn
-	irs     seq.Number
 	mptcp   bool
 	dataAck seq.Data   // what every segment acknowledges
 	until   clock.Time // when a closing handshake that does not end is given up
@@ -50,7 +49,7 @@ func (t *remnantTable) add(s *Stack, now clock.Time, sf *Subflow) {
 		t.first.close(now)
 	}
 	c := sf.conn
-	r := &remnant{stack: s, route: sf.route, tcp: sf.tcp, irs: sf.irs, mptcp: !c.hs.plain, dataAck: c.dataAck(), until: now.Add(closingTime)}
+	r := &remnant{stack: s, route: sf.route, tcp: sf.tcp, mptcp: !c.hs.plain, dataAck: c.dataAck(), until: now.Add(closingTime)}
 	if !states(r.tcp.State(), tcp.TimeWait, tcp.Closed) {
 		r.tcp.Close(now)
 	}
@@ -133,10 +132,9 @@ func (r *remnant) drain() {
 }
 
 // handle takes a segment. It reports whether the remnant made room for a new connection with the same addresses and ports: a SYN
-// beyond all that this one received (RFC 9293, Section 3.6.1).
+// that can be no duplicate of an old one (RFC 9293, Section 3.6.1; RFC 6191).
 func (r *remnant) handle(now clock.Time, seg *wire.Segment) (reopened bool) {
-	if r.tcp.State() == tcp.TimeWait && seg.Flags&(wire.SYN|wire.ACK|wire.RST) == wire.SYN &&
-		r.irs.At(r.tcp.ReceivedOffset()).Before(seg.Seq) {
+	if r.tcp.AcceptsNewSYN(seg) {
 		r.close(now)
 		return true
 	}
@@ -154,6 +152,9 @@ func (r *remnant) handleEnveloped(now clock.Time, from netip.AddrPort, seg *wire
 
 func (r *remnant) take(now clock.Time, seg *wire.Segment) tcp.Result {
 	res := r.tcp.HandleSegment(now, seg)
+	if r.mptcp && res.Acceptable && seg.Has(wire.OptDSS) && seg.DSS.HasMap && seg.DSS.DataFIN {
+		r.tcp.RequestAck(now) // the peer did not see our DATA_ACK of it (RFC 8684, Section 3.3.3)
+	}
 	r.drain()
 	r.stack.wakeTask(&r.task)
 	r.stack.rearmTask(&r.task)

@@ -70,7 +70,7 @@ func TestReopenFromTimeWait(t *testing.T) {
 	if r == nil || w.server.remnants.n != 1 {
 		t.Fatalf("%d remnants at the server", w.server.remnants.n)
 	}
-	seg := syn(r.dstPort, r.irs.At(r.tcp.ReceivedOffset())-5)
+	seg := syn(r.dstPort, r.tcp.PeerNumber(r.tcp.ReceivedOffset())-5)
 	w.inject(w.links[0], true, seg)
 	if segs := w.collect(false); len(w.server.halves) != 0 || len(segs) != 1 || segs[0].Flags&wire.SYN != 0 {
 		t.Fatalf("an old SYN is answered with %v", segs)

@@ -133,6 +133,7 @@ func (cfg Config) withDefaults() Config {
 	cfg.InitialReceive = min(cfg.InitialReceive, cfg.ReceiveBuffer)
 	count(&cfg.MaxConns, 65536)
 	count(&cfg.MaxSubflows, 8)
+	cfg.MaxSubflows = cfg.Limits.subflows(cfg.MaxSubflows)
 	count(&cfg.Backlog, 128)
 	count(&cfg.SYNFallback, 3)
 	cfg.Shards = max(cfg.Shards, 1)
@@ -153,13 +154,15 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// AddPath adds a local path. Connections that this host opened get a subflow over it.
+// AddPath adds a local path. Connections that this host opened get a subflow over it, the peers of others are told its address, unless
+// its flags say otherwise.
 func (s *Stack) AddPath(now clock.Time, p Path) PathID {
 	if p.MTU == 0 {
 		p.MTU = 1500
 	}
 	id := PathID(len(s.paths))
 	p.Local = netip.AddrPortFrom(p.Local.Addr().Unmap().WithZone(""), p.Local.Port())
+	p.Backup = p.Backup || p.Flags&EndpointBackup != 0
 	added := &path{Path: p, id: id}
 	if a := p.Local.Addr(); a.IsValid() && !a.IsUnspecified() {
 		added.local = a
@@ -189,7 +192,7 @@ func (s *Stack) RemovePath(now clock.Time, id PathID) {
 	}
 	s.remnants.dropPath(s, now, id)
 	for _, c := range append([]*Conn(nil), s.conns...) {
-		c.pm.pathRemoved(id)
+		c.pm.pathRemoved(now, id)
 		for i := len(c.subflows) - 1; i >= 0; i-- {
 			if i < len(c.subflows) && c.subflows[i].path == id {
 				s.abandon(now, c.subflows[i], ErrPathRemoved)
@@ -235,7 +238,7 @@ func (s *Stack) newConn(now clock.Time, client bool) *Conn {
 	s.nextConn++
 	c.listed = len(s.conns)
 	s.conns = append(s.conns, c)
-	c.pm.conn, c.pm.lookAt = c, clock.Never
+	c.pm.conn, c.pm.lookAt, c.pm.ours.at = c, clock.Never, clock.Never
 	s.start(&c.task, c)
 	c.init(now)
 	return c

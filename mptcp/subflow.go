@@ -99,6 +99,9 @@ func (sf *Subflow) setState(to subflowState) {
 // up reports whether c.subflowActive was called for the subflow and c.subflowGone not yet.
 func (sf *Subflow) up() bool { return sf.state == active || sf.state == closing }
 
+// isBackup reports whether either end wants the subflow to be used last.
+func (sf *Subflow) isBackup() bool { return sf.backupLocal || sf.backupPeer }
+
 // newSubflow makes a subflow of c and puts it into the tables. Its tcp is nil: the caller opens it.
 func (s *Stack) newSubflow(now clock.Time, c *Conn, r route, state subflowState) *Subflow {
 	sf := &Subflow{route: r, conn: c, id: c.nextSubflow, state: state, opened: now}
@@ -265,7 +268,7 @@ func (sf *Subflow) checkClosed(now clock.Time) {
 	case tcp.Closed:
 		err := sf.tcp.Err()
 		if sf.peerReset || errors.Is(err, tcp.ErrReset) {
-			err = &SubflowError{Reason: sf.resetReason, Peer: true, Err: closeError(err)}
+			err = &SubflowError{Reason: sf.resetReason, Peer: true, Err: ErrReset} // also where TCP was done anyway and sees no error
 		} else if err != nil {
 			err = closeError(err)
 		}

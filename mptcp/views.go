@@ -154,6 +154,9 @@ func (c *Conn) plan(now clock.Time) {
 // reinjectable returns the oldest data that waits for another carrier and that sf does not carry, at most n bytes; empty if
 // there is none.
 func (c *Conn) reinjectable(sf *Subflow, n int) seq.Range {
+	if c.soleAndYoung() {
+		return seq.Range{}
+	}
 	if c.swallows(sf) {
 		return seq.Range{}
 	}

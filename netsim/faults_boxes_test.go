@@ -215,15 +215,17 @@ func (t *trouble) harmOf(path int) harm {
 	return h
 }
 
-// worstLoss is the largest share of packets that a path loses in a direction.
-func (p *troublePath) worstLoss() float64 {
-	worst := 0.0
+// mayLoseHandshake reports whether all SYNs of a Dial may get lost: their number is small, whatever a retransmission does later.
+func (p *troublePath) mayLoseHandshake() bool {
 	for _, l := range p.links {
-		loss := l.Loss
-		if l.GilbertElliott != nil {
-			loss = max(loss, l.GilbertElliott.MeanLoss())
+		if 1-(1-l.Loss)*(1-l.Corrupt) > 0.1 || l.GilbertElliott != nil {
+			return true
 		}
-		worst = max(worst, 1-(1-loss)*(1-l.Corrupt))
+		for _, c := range l.Changes {
+			if c.Down != nil {
+				return true
+			}
+		}
 	}
-	return worst
+	return false
 }

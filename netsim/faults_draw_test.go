@@ -31,6 +31,7 @@ type trouble struct {
 type troublePath struct {
 	links [2]link.Spec // to the server, to the client
 	mtu   int          // that the hosts know
+	back  bool         // it is a backup path
 	dead  bool         // it dies for good
 }
 
@@ -38,6 +39,8 @@ type troublePath struct {
 type troubleHost struct {
 	congestion, scheduler      string
 	checksums, plain, noDelay  bool
+	noJoin                     bool // flag C: no joins to the address that was dialled
+	backlog, subflows          int  // limits; 0: the default
 	send, receive, stackMemory int64
 	fixedWindow                bool
 }
@@ -127,6 +130,7 @@ func drawPath(r *rand.Rand, survivor, v6 bool) troublePath {
 	case 2:
 		p.mtu = 9000
 	}
+	p.back = chance(r, 0.1)
 	p.drawSchedule(r, survivor)
 	return p
 }
@@ -207,13 +211,20 @@ func (t *trouble) drawHosts(r *rand.Rand) {
 		h.receive = []int64{0, 0, 0, 0, 1 << 20, 256 << 10, 64 << 10, 16 << 10, 4_000, 1_000}[r.IntN(10)]
 		h.fixedWindow = h.receive > 0 && chance(r, 0.5)
 		h.stackMemory = []int64{0, 0, 0, 0, 4 << 20, 1 << 20}[r.IntN(6)]
+		h.noJoin = chance(r, 0.05)
+		if chance(r, 0.1) {
+			h.backlog = 1 + r.IntN(3)
+		}
+		if chance(r, 0.1) {
+			h.subflows = 4
+		}
 	}
 }
 
 // budget is how many bytes a direction may carry so that a seed stays small: a few seconds of the surviving path, and so many windows.
 func (t *trouble) budget(r *rand.Rand, from, conns int) int64 {
 	l := &t.paths[t.survivor].links[from]
-	most := min(1.5e6/float64(conns), within(r, 0.02, 4)*l.RateMbps*1e6/8)
+	most := min(1.5e6/float64(conns), within(r, 0.05, 10)*l.RateMbps*1e6/8)
 	if w := t.hosts[1-from].receive; w > 0 {
 		most = min(most, 60*float64(w))
 	}
@@ -326,7 +337,7 @@ func (t *trouble) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "udp %v, IPv6 %v, one server address %v, path %d survives\n", t.udp, t.v6, t.star, t.survivor)
 	for i, p := range t.paths {
-		fmt.Fprintf(&b, "path %d: MTU %d, dies %v\n", i, p.mtu, p.dead)
+		fmt.Fprintf(&b, "path %d: MTU %d, dies %v, backup %v\n", i, p.mtu, p.dead, p.back)
 		for dir, l := range p.links {
 			fmt.Fprintf(&b, "  %s: %s\n", []string{"there", "back"}[dir], describeLink(l))
 		}

@@ -10,17 +10,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"braid/trace"
 )
 
 var (
-	faultSeeds   = flag.Uint64("faults.seeds", 2000, "TestFaults: how many seeds (with -short or -race 100 unless given)")
-	faultSeed    = flag.Int64("faults.seed", -1, "TestFaults: only this seed, and tell what it draws and what comes of it")
-	faultFirst   = flag.Uint64("faults.first", 0, "TestFaults: the first seed")
-	faultPackets = flag.Bool("faults.packets", false, "TestFaults with -faults.seed: print every packet")
-	faultPcap    = flag.String("faults.pcap", "", "TestFaults with -faults.seed: write a capture to this file (pcapng)")
-	faultTrace   = flag.String("faults.trace", "", "TestFaults with -faults.seed: write both Stacks' events to this file (JSON lines)")
+	faultSeeds = flag.Uint64("faults.seeds", 2000, "TestFaults: how many seeds (with -short or -race 100 unless given)")
+	faultSeed  = flag.Int64("faults.seed", -1, "TestFaults: only this seed, and tell what it draws and what comes of it")
+	faultFirst = flag.Uint64("faults.first", 0, "TestFaults: the first seed")
+	faultPrint = flag.Bool("faults.packets", false, "TestFaults with -faults.seed: print every packet")
+	faultPcap  = flag.String("faults.pcap", "", "TestFaults with -faults.seed: write a capture to this file (pcapng)")
+	faultTrace = flag.String("faults.trace", "", "TestFaults with -faults.seed: write both Stacks' events to this file (JSON lines)")
 )
 
 // fewFaultSeeds is how many seeds -short and the race detector run.
@@ -53,7 +54,9 @@ func TestFaults(t *testing.T) {
 				if seed >= end || failed.Load() >= maxFaultFailures {
 					return
 				}
+				begun := time.Now()
 				w, err := runFaults(seed, nil)
+				tally.took(seed, time.Since(begun))
 				if err == nil && seed%50 == 0 {
 					err = sameAgain(seed, w)
 				}
@@ -159,6 +162,16 @@ type faultTally struct {
 	mu                                           sync.Mutex
 	seeds, conns, complete, failed, fell, joined int64
 	bytes, packets                               int64
+	slowest                                      uint64 // the seed that took longest
+	longest                                      time.Duration
+}
+
+func (f *faultTally) took(seed uint64, d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d > f.longest {
+		f.longest, f.slowest = d, seed
+	}
 }
 
 func (f *faultTally) add(w *faultWorld) {
@@ -193,8 +206,8 @@ func (f *faultTally) add(w *faultWorld) {
 }
 
 func (f *faultTally) report(t *testing.T) {
-	t.Logf("%d seeds, %d connections, %d MB in %d packets; ends: %d streams read to the end, %d errors, %d fell back to plain TCP, %d with several subflows",
-		f.seeds, f.conns, f.bytes>>20, f.packets, f.complete, f.failed, f.fell, f.joined)
+	t.Logf("%d seeds (seed %d took longest: %v), %d connections, %d MB in %d packets; ends: %d streams read to the end, %d errors, %d fell back to plain TCP, %d with several subflows",
+		f.seeds, f.slowest, f.longest, f.conns, f.bytes>>20, f.packets, f.complete, f.failed, f.fell, f.joined)
 	if f.seeds >= fewFaultSeeds && (f.complete < f.conns || f.failed == 0 || f.fell == 0 || f.joined == 0) {
 		t.Error("the seeds do not try what they should")
 	}

@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -97,11 +98,11 @@ func (w *faultWorld) addHost(side int, sink trace.Sink) error {
 	w.stacks[side] = mptcp.NewStack(mptcp.Config{
 		Entropy: w.net.Stream("entropy of " + name).Uint64, Group: group, Scheduler: sched,
 		SendBuffer: h.send, ReceiveBuffer: h.receive, FixedReceiveWindow: h.fixedWindow, StackMemory: h.stackMemory,
-		Checksums: h.checksums, NoMPTCP: h.plain, NoDelay: h.noDelay,
+		Checksums: h.checksums, NoMPTCP: h.plain, NoDelay: h.noDelay, NoJoinInitial: h.noJoin, Backlog: h.backlog, MaxSubflows: h.subflows,
 		TCPKeepAlive: faultKeepAlive, UserTimeout: faultUserTimeout, CloseTimeout: faultCloseTimeout, Trace: sink,
 	})
 	var stack Stack = w.stacks[side]
-	if w.log != nil && *faultPackets {
+	if w.log != nil && *faultPrint {
 		l := &loggedStack{w.stacks[side], name, mptcp.IP, w.log}
 		if w.trouble.udp {
 			l.kind = mptcp.UDP
@@ -158,7 +159,7 @@ func (w *faultWorld) addEnds(i int) {
 		}
 		w.hosts[1].AddPath(q)
 	}
-	p.Local = netip.AddrPortFrom(w.address(i, 0), port)
+	p.Local, p.Backup = netip.AddrPortFrom(w.address(i, 0), port), t.paths[i].back
 	if t.udp || !t.star { // where paths lead to different addresses, each reaches only one
 		p.Remote = netip.AddrPortFrom(w.server(i), faultPort(0))
 	}
@@ -178,7 +179,9 @@ func (w *faultWorld) dial(now clock.Time, i int) {
 	c, err := w.stacks[0].Dial(now, mptcp.Target{Remote: []netip.AddrPort{netip.AddrPortFrom(w.server(0), faultPort(i))}})
 	w.hosts[0].Touch()
 	if err != nil {
-		w.fail("connection %d: Dial: %v", i, err)
+		if !errors.Is(err, mptcp.ErrLimit) || w.trouble.hosts[0].stackMemory == 0 {
+			w.fail("connection %d: Dial: %v", i, err)
+		}
 		return
 	}
 	w.pairs[i][0] = newFaultEnd(w, i, 0, c)
@@ -206,7 +209,7 @@ func (w *faultWorld) cut(path int, loses bool) {
 			continue
 		}
 		client := p[0].conn.Info(c.at)
-		ready := client.Fallback == mptcp.NoFallback && client.Established && (client.Acked > 0 || client.Received > 0)
+		ready := !w.trouble.hosts[1].noJoin && client.Fallback == mptcp.NoFallback && client.Established && (client.Acked > 0 || client.Received > 0)
 		if !ready || p[1] == nil || !p[1].closed && p[1].conn.Info(c.at).Fallback != mptcp.NoFallback {
 			c.unready = append(c.unready, i)
 		}
@@ -253,17 +256,19 @@ func (w *faultWorld) over() bool {
 }
 
 const (
-	faultPatience = 2 * time.Hour    // virtual time within which everything must be over
+	faultPatience = 10 * time.Minute // virtual time after which applications give up connections that may fail
+	faultLimit    = 2 * time.Hour    // ... and within which everything must be over
 	faultRest     = 10 * time.Minute // and within which then nothing may be left: 2 MSL, CloseTimeout and half-open connections take less
-	faultEvents   = 1_500_000
+	faultPackets  = 300_000
+	faultEvents   = 10_000_000 // schedulers may ask to be asked again every millisecond
 )
 
 // run lets it happen and judges.
 func (w *faultWorld) run() error {
 	if !w.runUntil(w.over, faultPatience) && w.wrong == nil {
-		w.giveUpDeceived()
+		w.loseHope()
 	}
-	if !w.runUntil(w.over, faultPatience+faultRest) && w.wrong == nil {
+	if !w.runUntil(w.over, faultLimit) && w.wrong == nil {
 		w.fail("hangs: connections are not over")
 	}
 	if err := w.judge(); err != nil {
@@ -276,16 +281,17 @@ func (w *faultWorld) run() error {
 	return w.judge()
 }
 
-// giveUpDeceived lets the applications lose patience with connections that middleboxes tricked out of bytes which each end waits for.
-func (w *faultWorld) giveUpDeceived() {
-	for _, p := range w.pairs {
-		if (p[0] == nil || !w.deceived(p[0])) && (p[1] == nil || !w.deceived(p[1])) {
+// loseHope lets the applications abort what middleboxes have the right to hold up: connections that may fail.
+func (w *faultWorld) loseHope() {
+	for i, p := range w.pairs {
+		if w.excuse(i) == "" {
 			continue
 		}
-		for _, e := range p {
+		for side, e := range p {
 			if e != nil && !e.closed {
 				e.rude = true
 				e.conn.Abort(w.net.Now())
+				w.hosts[side].Touch()
 			}
 		}
 	}
@@ -299,8 +305,8 @@ func (w *faultWorld) runUntil(done func() bool, limit time.Duration) bool {
 		if now >= clock.Time(limit) || w.wrong != nil {
 			return false
 		}
-		if w.net.Counts().Events > faultEvents {
-			w.fail("does not come to an end: %d events", w.net.Counts().Events)
+		if n := w.net.Counts(); n.Events > faultEvents || n.Packets > faultPackets {
+			w.fail("does not come to an end: %+v", n)
 			return false
 		}
 		w.net.Run(now.Add(step))

@@ -95,6 +95,7 @@ func (f *flowRun) config(host string, sender bool) (mptcp.Config, error) {
 	cfg := mptcp.Config{
 		Entropy: f.net.Stream("entropy of " + host).Uint64, SendBuffer: f.spec.SendBufferBytes, ReceiveBuffer: f.spec.ReceiveBufferBytes,
 		FixedReceiveWindow: f.spec.FixedReceiveWindow, Checksums: f.spec.DSSChecksums, NoMPTCP: f.spec.PlainTCP,
+		NoAnnounce: true, // every path leads to an address of its own, which the client knows
 	}
 	if cfg.SendBuffer == 0 {
 		cfg.SendBuffer = 16 << 20

@@ -325,6 +325,8 @@ func TestAppendLayouts(t *testing.T) {
 		{"reset behind fast close", Segment{Flags: RST, Options: OptMPFastClose | OptMPTCPReset,
 			FastClose: MPFastClose{Receiver: Key{1}}, Reset: MPTCPReset{Reason: ResetProhibited}},
 			[]byte{30, 12, 0x70, 0, 1, 0, 0, 0, 0, 0, 0, 0, 30, 4, 0x80, 3}},
+		{"fail", Segment{Flags: ACK, Options: OptMPFail, Fail: MPFail{DataSeq: 0x0102030405060708}},
+			[]byte{30, 12, 0x60, 0, 1, 2, 3, 4, 5, 6, 7, 8}},
 		{"no SACK blocks, no option", Segment{Flags: ACK, Options: OptSACK}, nil},
 	}
 	for _, tt := range tests {
@@ -419,5 +421,20 @@ func TestAppendPanics(t *testing.T) {
 			}()
 			AppendTCP(nil, &tt.s)
 		}()
+	}
+}
+
+// RFC 8684, Sections 3.6 and 8.4 (RST-01, RST-02): four bytes, reserved bits 0, T in the lowest bit, and the registered reasons.
+func TestResetReasons(t *testing.T) {
+	for code, reason := range []ResetReason{
+		ResetUnspecified, ResetMPTCP, ResetResources, ResetProhibited, ResetTooMuchData, ResetPerformance, ResetMiddlebox,
+	} {
+		for _, transient := range []bool{false, true} {
+			s := Segment{Flags: RST, Options: OptMPTCPReset, Reset: MPTCPReset{Transient: transient, Reason: reason}}
+			want := []byte{30, 4, 0x80 | bit(transient), uint8(code)}
+			if got := AppendTCP(nil, &s)[TCPHeaderLen:]; string(got) != string(want) {
+				t.Errorf("% x, want % x", got, want)
+			}
+		}
 	}
 }

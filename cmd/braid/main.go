@@ -29,7 +29,8 @@ Examples:
   braid send holiday.tar server.example:9000         send one over every network there is
   braid bench --server --listen :9001                measure, this end
   braid bench server.example:9001 -t 10              ... and that
-  braid sim examples/two-paths.toml --json           run a scenario in the simulator`
+  braid sim examples/two-paths.toml --json           run a scenario in the simulator
+  braid paper all --quick                            the paper's figures and verdicts, roughly`
 
 // cli is the command line.
 type cli struct {
@@ -37,6 +38,7 @@ type cli struct {
 	Recv  recvCmd  `cmd:"" help:"Receive files."`
 	Bench benchCmd `cmd:"" help:"Measure throughput between two ends, or over loopback in one process."`
 	Sim   simCmd   `cmd:"" help:"Run a scenario file in the simulator."`
+	Paper paperCmd `cmd:"" help:"Run the experiments of the paper and judge its claims."`
 	Demo  demoCmd  `cmd:"" help:"Send a real file over two emulated paths, cut one, bring it back. No privilege, under 40 s."`
 
 	Version kong.VersionFlag `help:"Print the version."`
