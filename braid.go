@@ -7,8 +7,8 @@
 //	conn, err := braid.Dial(ctx, "example.com:4443")
 //	listener, err := braid.Listen(ctx, ":4443")
 //
-// A Config chooses interfaces, congestion control and scheduler. Both ends must run braid: it does not speak to the kernel's
-// MPTCP, whose segments are IP packets. The protocol is in package mptcp, what drives it in package host; neither is needed for ordinary use.
+// A Config chooses interfaces, congestion control and scheduler. Segments travel inside UDP, so that both ends must run
+// braid; over TUN interfaces (Config.TUN) they are IP packets, and the other end may be a kernel. The protocol is in package mptcp, what drives it in package host; neither is needed for ordinary use.
 package braid
 
 import (
@@ -47,6 +47,12 @@ type Config struct {
 	// Via gives, for some of Interfaces, the address under which the server is reached over them, in place of the one that is
 	// dialled: that of a relay, a tunnel's end or an emulated path (package emulator).
 	Via map[string]netip.AddrPort
+
+	// TUN, if set, takes the place of all of the above but Backup: segments then travel as IP packets through these TUN interfaces (Linux),
+	// as the kernel's MPTCP and every TCP speak them. Each element is "NAME=ADDRESS" or "NAME=ADDRESS,ADDRESS": an interface and this
+	// program's own addresses behind it, which are none of the machine's. "braid tun up" makes such interfaces; one that does not exist is
+	// created bare. One that is removed is not opened again.
+	TUN []string
 
 	// Congestion names the congestion control: see package congestion's Names. Empty: "bbr".
 	Congestion string
@@ -138,7 +144,7 @@ func (c *Config) dial(ctx context.Context, family, address string) (*Conn, error
 	conn, err := w.engine.Dial(ctx, remote, w.order())
 	if err != nil {
 		w.engine.Close()
-		return fail(explain(err))
+		return fail(explain(err, len(c.TUN) > 0))
 	}
 	w.settle(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
 	w.start()
@@ -146,11 +152,14 @@ func (c *Config) dial(ctx context.Context, family, address string) (*Conn, error
 }
 
 // explain adds to an error of the protocol what to do about it.
-func explain(err error) error {
+func explain(err error, tun bool) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, mptcp.ErrTimeout):
+		if tun {
+			return fmt.Errorf("%w: no answer; is the server running, and does the machine route between it and the TUN interface?", err)
+		}
 		return fmt.Errorf("%w: no answer; is the server running, and does UDP to that port get through?", err)
-	case errors.Is(err, mptcp.ErrRefused):
+	case errors.Is(err, mptcp.ErrRefused) && !tun:
 		return fmt.Errorf("%w (braid must listen there: a plain TCP server does not understand it)", err)
 	}
 	return err

@@ -41,6 +41,9 @@ var errNoInterface = errors.New("no usable network interface")
 
 // openAll opens the first sockets. It fails if there is none, or if one at an address that a listener was given cannot be opened.
 func (w *watcher) openAll() error {
+	if len(w.cfg.TUN) > 0 {
+		return w.openTUNs()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	want, err := w.candidates()
@@ -184,7 +187,7 @@ func (w *watcher) start() {
 	if every == 0 {
 		every = defaultWatch
 	}
-	if every < 0 {
+	if every < 0 || len(w.cfg.TUN) > 0 {
 		return
 	}
 	go func() {

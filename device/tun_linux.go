@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +19,14 @@ import (
 )
 
 const (
-	tunPath    = "/dev/net/tun"
-	tunName    = "braid%d"
-	tunPacket  = 1<<16 + 256 // room for the largest packet with its header
-	tunArena   = 8 * tunPacket
-	tunBatch   = 128 // packets of one Read
-	packetFrom = 16  // where a packet starts behind its vnetHeader, so that it is aligned
+	tunPath      = "/dev/net/tun"
+	tunName      = "braid%d"
+	tunPacket    = 1<<16 + 256 // room for the largest packet with its header
+	tunArena     = 8 * tunPacket
+	tunBatch     = 128 // packets of one Read
+	carrierEvery = time.Millisecond
+	carrierMost  = time.Second
+	packetFrom   = 16 // where a packet starts behind its vnetHeader, so that it is aligned
 )
 
 // vnetHeader is struct virtio_net_hdr, which stands in front of every packet on a TUN device's descriptor (IFF_VNET_HDR). Its fields
@@ -47,6 +51,8 @@ type TUN struct {
 	local netip.AddrPort
 	mtu   int
 	count counters
+
+	closed atomic.Bool
 
 	arena   []byte // of the Read under way
 	sizes   [tunBatch]int
@@ -136,10 +142,21 @@ func (t *TUN) setUp(fd int, cfg TUNConfig) error {
 			return err
 		}
 	}
-	if ifc, err := net.InterfaceByName(t.name); err == nil {
+	if ifc, err := awaitCarrier(t.name); err == nil {
 		t.mtu = ifc.MTU
 	}
 	return nil
+}
+
+// awaitCarrier returns the interface when it is running. One that was there before gets its carrier from being opened, and the kernel
+// drops what it sends to the interface for the moment that takes. An interface that is down stays down.
+func awaitCarrier(name string) (*net.Interface, error) {
+	for began := time.Now(); ; time.Sleep(carrierEvery) {
+		ifc, err := net.InterfaceByName(name)
+		if err != nil || ifc.Flags&net.FlagUp == 0 || ifc.Flags&net.FlagRunning != 0 || time.Since(began) > carrierMost {
+			return ifc, err
+		}
+	}
 }
 
 // CreateTUN makes a TUN interface that outlives this process, for the user with the number owner (negative: root only), and
@@ -197,6 +214,7 @@ func (t *TUN) Counters() Counters { return t.count.load() }
 
 // Close closes the descriptor; an interface that was created for it vanishes.
 func (t *TUN) Close() error {
+	t.closed.Store(true)
 	if err := t.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("device: close %s: %w", t.name, err)
 	}
@@ -208,7 +226,7 @@ func (t *TUN) Read(b *Batch) error {
 	for {
 		t.arena = b.Room(0, tunArena)
 		if err := t.raw.Read(t.readFn); err != nil {
-			return fileClosedOr(err)
+			return t.ended(err)
 		}
 		b.Packets = b.Packets[:0]
 		bytes := 0
@@ -283,7 +301,7 @@ func (t *TUN) Write(train Train) error {
 	t.txTrain, t.txErr = train, 0
 	for len(t.txTrain.Data) > 0 {
 		if err := t.raw.Write(t.writeFn); err != nil {
-			return fileClosedOr(err)
+			return t.ended(err)
 		}
 		if t.txErr == 0 {
 			continue
@@ -332,10 +350,10 @@ func (t *TUN) send(fd uintptr) bool {
 	return true
 }
 
-// fileClosedOr maps the error of a closed file to the one that Device promises.
-func fileClosedOr(err error) error {
-	if errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed) {
+// ended maps an error of the poller, which is final: the descriptor was closed, or the interface behind it was removed.
+func (t *TUN) ended(err error) error {
+	if t.closed.Load() {
 		return net.ErrClosed
 	}
-	return err
+	return &GoneError{Name: t.name, Err: err}
 }

@@ -406,17 +406,39 @@ func (pm *pathManager) want(now clock.Time, p *path, a *peerAddress) {
 	}
 }
 
-// joinFailed notes that an announced address could not be reached: RFC 8684, Section 3.4.1: no further attempts, unless it is announced anew.
-// One that worked before is like any other: its path may come back.
-func (pm *pathManager) joinFailed(e *pathEntry) {
+// joinFailed notes that an announced address could not be reached, and reports whether to try again. RFC 8684, Section 3.4.1: no further attempts,
+// unless it is announced anew. One that worked before is like any other: its path may come back. So is every one while there is no
+// subflow: the connection would end otherwise.
+func (pm *pathManager) joinFailed(e *pathEntry, alone bool) bool {
 	pm.conn.stack.counters.AnnouncedJoinsLost++
 	pm.joinsFailed++
+	if alone {
+		return true
+	}
 	e.failed = true
 	for i := range pm.known {
 		if pm.known[i].addr == e.remote {
 			pm.known[i].failed = true
 		}
 	}
+	return false
+}
+
+// lastResort lets every address be tried again that there ever was, because the last subflow is gone: what the peer took back or could not be
+// reached may be there again, and nobody can say so.
+func (pm *pathManager) lastResort(now clock.Time) {
+	c := pm.conn
+	if !c.hs.confirmed || c.hs.noJoins || c.hs.plain {
+		return
+	}
+	pm.initialGone = false
+	for i := range pm.known {
+		pm.tryAgain(now, pm.known[i].addr)
+	}
+	for _, p := range c.stack.paths {
+		pm.take(now, p)
+	}
+	pm.useAnnounced(now)
 }
 
 // silenceAddresses stops all announcements, echoes and removals: options are not sent any more, or there is nobody to send them.

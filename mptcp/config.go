@@ -27,7 +27,7 @@ type Config struct {
 	HeldLimit          int64 // bytes DATA_ACKed and still held by slow subflows of one connection; beyond it the worst holder is reset; 0: 64 MiB
 	StackMemory        int64 // all payload memory of the Stack; 0: 1 GiB
 
-	// Limits; 0: 65536, 8, 128. Backlog bounds, each for itself, the connections that wait to be accepted and the half-open ones of a listener,
+	// Limits; 0: 65536, 8 (at most 100), 128. Backlog bounds, each for itself, the connections that wait to be accepted and the half-open ones of a listener,
 	// and the half-open joins of a connection. Beyond it SYNs on IP paths are answered with cookies; else the oldest makes room.
 	MaxConns, MaxSubflows, Backlog int
 

@@ -628,3 +628,21 @@ func TestDataTimerBacksOff(t *testing.T) {
 		t.Errorf("%v", f.s.dataRTO())
 	}
 }
+
+// SEC-07: single bytes with gaps between them at data level cannot make the host hold more memory than a bound; what is next in order is always
+// taken.
+func TestTinySegmentsWithGaps(t *testing.T) {
+	f := newForger(t, Config{}, Config{ReceiveBuffer: 64 << 10, InitialReceive: 64 << 10, FixedReceiveWindow: true})
+	most := int64(0)
+	for i := int64(0); i < 30_000; i++ {
+		f.give(f.mapped(f.segment(6+i, "x"), 6+i, 8+2*i, 1))
+		f.collect(false)
+		most = max(most, f.server.Memory())
+	}
+	if bound := int64(oooCostFactor*64<<10 + oooCostFloor + 64<<10); most > bound || f.s.stats.droppedMemory == 0 {
+		t.Errorf("%d bytes of memory, bound %d, %d dropped", most, bound, f.s.stats.droppedMemory)
+	}
+	if got := f.give(f.mapped(f.segment(30_006, "ab"), 30_006, 6, 2)); got[:3] != "abx" {
+		t.Errorf("read %q", got)
+	}
+}

@@ -73,7 +73,7 @@ type subflowData struct {
 	failDue   bool  // an MP_FAIL is due on the next ACK, or on the RST
 	fail      int64 // data offset that it names
 
-	lastDSS  clock.Time // when the last DSS came
+	lastDSS  clock.Time // when the last DSS came, or another option of MPTCP
 	bare     int        // segments in a row without one
 	dssBytes int64      // bytes that the peer acknowledged at subflow level since without a DSS
 	taken    int64      // subflow offset behind what tcp has handed up

@@ -61,6 +61,7 @@ func (c *Conn) handleSegment(now clock.Time, sf *Subflow, seg *wire.Segment, res
 
 // takeOptions obeys the MPTCP options of an acceptable segment.
 func (c *Conn) takeOptions(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.Result) {
+	sf.data.optionSeen(now) // whatever it says, and even if it is refused: an ADD_ADDR may leave no room for the DSS
 	if seg.Has(wire.OptDSS) {
 		c.takeDSS(now, sf, seg)
 	} else if seg.Has(wire.OptMPCapable) && seg.Capable.HasData && sf.initial && len(seg.Payload) > 0 {

@@ -49,7 +49,7 @@ type Limits struct {
 const (
 	defaultAccepted = 8
 	maxAccepted     = 64
-	maxSubflows     = 200 // address IDs are 8 bits
+	maxSubflows     = 100 // address IDs are 8 bits, and silent subflows do not count (see room)
 )
 
 // subflows returns the most subflows of a connection, given Config.MaxSubflows.
@@ -184,10 +184,13 @@ func (pm *pathManager) announces(p *path) bool {
 	if f := p.Flags &^ EndpointBackup; f != 0 {
 		return f&EndpointSignal != 0
 	}
-	if c.client || c.stack.cfg.NoAnnounce || p.Local == pm.initialLocal || p.Kind == IP && local == pm.initialLocal.Addr() {
+	if c.client || c.stack.cfg.NoAnnounce {
 		return false
 	}
 	here := pm.initialLocal.Addr()
+	if c.stack.livePath(pm.initialPath) != nil && (p.Local == pm.initialLocal || p.Kind == IP && local == here) {
+		return false
+	}
 	if !here.IsValid() || here.IsUnspecified() { // a socket at all addresses: the peer's tells how far the one that it came to reaches
 		here = pm.initialRemote.Addr()
 	}
@@ -196,7 +199,8 @@ func (pm *pathManager) announces(p *path) bool {
 
 // reachesAnnounced reports whether an announced address can be reached over a path.
 func (pm *pathManager) reachesAnnounced(p *path, a netip.AddrPort) bool {
-	if p.removed || p.Kind != pm.initialKind || !p.opens(pm.conn.client) || p.Remote.IsValid() && p.Remote != a {
+	f := p.Flags &^ EndpointBackup
+	if p.removed || p.Kind != pm.initialKind || f != 0 && f&(EndpointSubflow|EndpointFullmesh) == 0 || p.Remote.IsValid() && p.Remote != a {
 		return false
 	}
 	_, ok := p.reaches(a)
@@ -214,7 +218,7 @@ func sameNet(a, b netip.Addr) bool {
 }
 
 // bestFor returns the path that fits an announced address best: a regular path before a backup, a neighbour of the address, then
-// the one with the fewest subflows, then the oldest. Nil if no path reaches it.
+// the one on which the fewest subflows are wanted, then the oldest. Nil if no path reaches it.
 func (pm *pathManager) bestFor(a netip.AddrPort) *path {
 	var best *path
 	var least int
@@ -223,8 +227,8 @@ func (pm *pathManager) bestFor(a netip.AddrPort) *path {
 			continue
 		}
 		cost := 0
-		for _, sf := range pm.conn.subflows {
-			if sf.path == p.id {
+		for i := range pm.entries {
+			if e := &pm.entries[i]; e.path == p.id && !e.failed {
 				cost++
 			}
 		}

@@ -29,6 +29,7 @@ type world struct {
 	read           [16 << 10]byte
 	events         map[*Conn][]Event
 	streams        []*stream
+	mesh           bool // several server addresses: a link is one of the client's paths to one of them
 
 	// tap sees every packet before its link does and may keep it (return false) or change it.
 	tap func(p *flight) bool
@@ -199,6 +200,9 @@ func (w *world) drainStack(s *Stack, toServer bool) (any bool) {
 // route finds the link of a packet: by the client's path, or by the client's address.
 func (w *world) route(p Packet, toServer bool) *testLink {
 	var to netip.Addr
+	if w.mesh {
+		return w.meshRoute(p, toServer)
+	}
 	for _, l := range w.links {
 		switch {
 		case toServer && l.client == p.Path:

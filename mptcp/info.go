@@ -106,7 +106,7 @@ type SubflowInfo struct {
 	Path          PathID
 	PathName      string
 	Local, Remote netip.AddrPort
-	LocalID       uint8  // address IDs, ours and the peer's (RFC 8684, Section 3.2)
+	LocalID       uint8 // address IDs, ours and the peer's (RFC 8684, Section 3.2)
 	RemoteID      uint8
 	State         string // in words: SYN sent, active, ...
 	Initial       bool

@@ -119,7 +119,7 @@ func (s *Stack) handleJoinSYN(now clock.Time, key tuple, r *route, size int) {
 		s.counters.JoinRefusedState++
 		s.refuseJoin(now, r, seg, wire.ResetProhibited, false)
 		return
-	case len(c.subflows) >= s.cfg.MaxSubflows:
+	case len(c.subflows) >= s.cfg.MaxSubflows && c.outdatedBy(r.path, seg.Join.AddressID) == nil:
 		s.counters.JoinRefusedMax++
 		s.refuseJoin(now, r, seg, wire.ResetProhibited, true)
 		return
@@ -171,10 +171,14 @@ func (h *halfOpen) completeJoin(now clock.Time, seg *wire.Segment) {
 		h.close()
 		return
 	case len(c.subflows) >= s.cfg.MaxSubflows:
-		s.counters.JoinRefusedMax++
-		s.refuseJoin(now, &h.route, seg, wire.ResetProhibited, true)
-		h.close()
-		return
+		old := c.outdatedBy(h.path, h.remoteID)
+		if old == nil {
+			s.counters.JoinRefusedMax++
+			s.refuseJoin(now, &h.route, seg, wire.ResetProhibited, true)
+			h.close()
+			return
+		}
+		s.drop(now, old, wire.ResetPerformance, true)
 	}
 	sf, res := h.establish(now, c, seg)
 	if sf == nil {
@@ -190,6 +194,19 @@ func (h *halfOpen) completeJoin(now clock.Time, seg *wire.Segment) {
 	}
 	s.wake(c)
 	s.rearm(c)
+}
+
+// outdatedBy returns the subflow that a new one between the same addresses of ours and the peer's may replace: of those the one that was heard
+// least recently; nil if there is none. A peer whose NAT forgets would otherwise be locked out by subflows that are dead and not yet
+// known to be.
+func (c *Conn) outdatedBy(path PathID, remoteID uint8) *Subflow {
+	var oldest *Subflow
+	for _, sf := range c.subflows {
+		if sf.up() && sf.path == path && sf.remoteID == remoteID && (oldest == nil || sf.tcp.LastHeard() < oldest.tcp.LastHeard()) {
+			oldest = sf
+		}
+	}
+	return oldest
 }
 
 // connect opens the TCP of a subflow whose first packet is ours.

@@ -102,25 +102,33 @@ func (pm *pathManager) confirmed(now clock.Time) {
 		}
 	}
 	for _, p := range c.stack.paths {
-		pm.pathAdded(now, p)
+		pm.take(now, p)
 	}
 	pm.useAnnounced(now)
 	pm.open(now)
 }
 
-// pathAdded makes p a path on which subflows are wanted, as far as its flags say so and the peer can be reached over it, and announces its
-// address. What it did already is not done again.
+// pathAdded does with a path that is new, or has new flags, what its flags say.
 func (pm *pathManager) pathAdded(now clock.Time, p *path) {
 	c := pm.conn
-	if !c.hs.confirmed || c.hs.noJoins || c.hs.plain || p.removed {
+	if !c.hs.confirmed || c.hs.noJoins || c.hs.plain {
+		return
+	}
+	pm.take(now, p)
+	pm.useAnnounced(now)
+	c.stack.rearm(c)
+}
+
+// take announces the address of a path and makes it one on which a subflow is wanted, as far as its flags say so and the peer can be reached over
+// it. What it did already is not done again.
+func (pm *pathManager) take(now clock.Time, p *path) {
+	if p.removed {
 		return
 	}
 	pm.announce(now, p)
-	if p.opens(c.client) && (c.client || p.id != pm.initialPath) {
+	if client := pm.conn.client; p.opens(client) && (client || p.id != pm.initialPath) {
 		pm.wantInitial(now, p)
-		pm.useAnnounced(now)
 	}
-	c.stack.rearm(c)
 }
 
 // wantInitial makes an entry for the address that the connection was opened to.
@@ -179,14 +187,17 @@ func (pm *pathManager) subflowUp(now clock.Time, sf *Subflow) {
 // subflowGone says that sf is no more.
 func (pm *pathManager) subflowGone(now clock.Time, sf *Subflow, err error) {
 	pm.subflowLeft(now, sf)
+	alone := !pm.conn.anyUp()
+	if alone && sf.joined {
+		pm.lastResort(now)
+	}
 	e := pm.entry(sf.path, sf.remote)
 	if e == nil {
 		return
 	}
 	pause := time.Duration(0)
 	switch {
-	case e.announced && !e.worked:
-		pm.joinFailed(e)
+	case e.announced && !e.worked && !pm.joinFailed(e, alone):
 		return
 	case sf.peerResetForever, err == nil:
 		// RFC 8684, Section 3.6: without T, do not try again soon. The same if the peer closed it in order.
@@ -326,7 +337,11 @@ func (pm *pathManager) openEntry(now clock.Time, e *pathEntry) {
 	case !e.down:
 		e.down, e.since = true, now
 	}
-	if opening || e.failed || now < e.next || len(c.subflows) >= c.stack.cfg.MaxSubflows {
+	if opening || e.failed || now < e.next || !pm.room(now) {
+		return
+	}
+	if e.announced && !e.worked && pm.joinsFailed >= announcedTries {
+		e.failed = true
 		return
 	}
 	e.next = now.Add(cadence(now, e.since))
@@ -341,6 +356,18 @@ func (pm *pathManager) openEntry(now clock.Time, e *pathEntry) {
 		sf := c.stack.openJoin(now, c, r)
 		sf.watch.probeAt = now.Add(cadence(now, e.since))
 	}
+}
+
+// room reports whether one more subflow may be opened. Those that have been silent for so long that they get a second one beside them do not
+// count: their places are for that one.
+func (pm *pathManager) room(now clock.Time) bool {
+	n := len(pm.conn.subflows)
+	for _, sf := range pm.conn.subflows {
+		if sf.up() && sf.watch.silent && now.Sub(sf.watch.since) >= joinBeside {
+			n--
+		}
+	}
+	return n < pm.conn.stack.cfg.MaxSubflows
 }
 
 // onEntry reports whether a subflow of an entry works, or its silence is young enough to wait; and whether one is being opened.

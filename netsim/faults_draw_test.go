@@ -18,7 +18,8 @@ type trouble struct {
 	udp, v6    bool
 	star       bool // the server has one address that all paths lead to; otherwise one at the end of each
 	paths      []troublePath
-	survivor   int // the path that is alive in the end, whatever becomes of the others
+	announced  bool // the client knows one of several addresses and is told the others (ADD_ADDR); each is reached over one path only
+	survivor   int  // the path that is alive in the end, whatever becomes of the others
 	boxes      []troubleBox
 	hosts      [2]troubleHost // client, server
 	conns      []troubleConn
@@ -82,6 +83,8 @@ func drawTrouble(seed uint64) *trouble {
 	t.drawConns(link.Stream(seed, "faults: connections"))
 	t.keepLengths()
 	t.star = t.star || !t.udp && len(t.conns) > 1 // the port names the connection, and Path.Remote would name one port
+	r = link.Stream(seed, "faults: addresses")
+	t.announced = !t.star && n > 1 && len(t.conns) == 1 && chance(r, 0.3)
 	r = link.Stream(seed, "faults: interfaces")
 	if n > 1 && chance(r, 0.08) {
 		t.removePath, t.removeHost, t.removeAtS = (t.survivor+1+r.IntN(n-1))%n, r.IntN(2), within(r, 0.1, 10)
@@ -335,7 +338,7 @@ func (e *troubleEnd) rude() bool { return e.abortAtS >= 0 || e.closeAt >= 0 || e
 // String lists what was drawn.
 func (t *trouble) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "udp %v, IPv6 %v, one server address %v, path %d survives\n", t.udp, t.v6, t.star, t.survivor)
+	fmt.Fprintf(&b, "udp %v, IPv6 %v, one server address %v, others announced %v, path %d survives\n", t.udp, t.v6, t.star, t.announced, t.survivor)
 	for i, p := range t.paths {
 		fmt.Fprintf(&b, "path %d: MTU %d, dies %v, backup %v\n", i, p.mtu, p.dead, p.back)
 		for dir, l := range p.links {

@@ -93,7 +93,7 @@ func (e *faultEnd) judgeError(peer *faultEnd, excuse string, rude bool) error {
 }
 
 // lastWordLost reports whether both streams came through and the peer has closed in order, but the last acknowledgment could not arrive
-// because a path was cut then: no protocol can help that.
+// because a path was cut then, or losses ate all repetitions: no protocol can help that.
 func (e *faultEnd) lastWordLost(peer *faultEnd) bool {
 	if peer == nil || !peer.closed || peer.err != nil || peer.got != e.written || !e.ended || e.got != peer.written || !peer.ended {
 		return false
@@ -103,7 +103,7 @@ func (e *faultEnd) lastWordLost(peer *faultEnd) bool {
 			return true
 		}
 	}
-	return false
+	return e.w.trouble.paths[e.w.trouble.survivor].mayLoseHandshake() // as few packets as those of a handshake may be all there is
 }
 
 // judgeStream judges what an end read: at the end of the stream everything that the peer sent before it ended it in order; and a connection
@@ -219,7 +219,11 @@ func (w *faultWorld) lookAll(now clock.Time, side int, s *mptcp.Stack, h *troubl
 		if n := i.Written - i.Acked; n > i.SendLimit {
 			w.fail("connection %d %d: %d bytes written and not acknowledged, the limit is %d", e.index, side, n, i.SendLimit)
 		}
-		if n := i.Readable + i.OutOfOrder; n > i.ReceiveBuffer {
+		room := i.ReceiveBuffer
+		if i.Fallback != mptcp.NoFallback {
+			room *= 2 // what was discarded in front of an infinite mapping had moved TCP's own edge
+		}
+		if n := i.Readable + i.OutOfOrder; n > room {
 			w.fail("connection %d %d: %d bytes in a receive buffer of %d", e.index, side, n, i.ReceiveBuffer)
 		}
 		if i.Received-i.Read != i.Readable && !e.rude {

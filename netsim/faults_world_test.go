@@ -160,7 +160,7 @@ func (w *faultWorld) addEnds(i int) {
 		w.hosts[1].AddPath(q)
 	}
 	p.Local, p.Backup = netip.AddrPortFrom(w.address(i, 0), port), t.paths[i].back
-	if t.udp || !t.star { // where paths lead to different addresses, each reaches only one
+	if (t.udp || !t.star) && !t.announced { // where paths lead to different addresses, each reaches only one
 		p.Remote = netip.AddrPortFrom(w.server(i), faultPort(0))
 	}
 	w.hosts[0].AddPath(p)
@@ -176,7 +176,11 @@ func (w *faultWorld) server(path int) netip.Addr {
 
 // dial opens connection i.
 func (w *faultWorld) dial(now clock.Time, i int) {
-	c, err := w.stacks[0].Dial(now, mptcp.Target{Remote: []netip.AddrPort{netip.AddrPortFrom(w.server(0), faultPort(i))}})
+	known := 0
+	if w.trouble.announced {
+		known = w.trouble.survivor
+	}
+	c, err := w.stacks[0].Dial(now, mptcp.Target{Remote: []netip.AddrPort{netip.AddrPortFrom(w.server(known), faultPort(i))}})
 	w.hosts[0].Touch()
 	if err != nil {
 		if !errors.Is(err, mptcp.ErrLimit) || w.trouble.hosts[0].stackMemory == 0 {

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"fmt"
+	"slices"
 
 	"braid/experiment"
 	"braid/link"
@@ -10,6 +11,12 @@ import (
 
 // changing are the schedulers of Fig. 10.
 var changing = []string{"arp", "roundrobin", "redundant", "minrtt"}
+
+// changingWindow is the receive window of Fig. 10: twice the bandwidth-delay product of both paths while they are good.
+var changingWindow = 2 * int64(link.BDP(2*20, 50))
+
+// unlimited marks cells whose receive window is tuned without bound.
+const unlimited = ", any window"
 
 // pathOneOnly is the cell that says what the surviving path sustains.
 const pathOneOnly = "path 1 alone"
@@ -21,18 +28,30 @@ func changingCells(forward, back []link.Change, seconds float64, seeds int) []ex
 	specs[1].Changes = forward
 	keep := keepOf(experiment.Keep{Goodput: true, Throughput: true, OutOfOrder: true})
 	var cells []experiment.Cell
-	add := func(name string, s netsim.Scenario) {
+	add := func(name string, s netsim.Scenario, window int64) {
 		s.DurationS, s.WarmupS, s.BinMs = seconds, 0, 20
+		s.Flows = slices.Clone(s.Flows)
+		s.Flows[0].ReceiveBufferBytes, s.Flows[0].FixedReceiveWindow = window, window > 0
 		cells = append(cells, experiment.Cell{Name: name, Scenario: s, Seeds: seeds, Keep: keep, Vary: stagger, Measure: roles{}})
 	}
 	for _, name := range changing {
 		s := bottlenecks(specs, "coupledbbr", name, 0)
 		s.Links = append(s.Links, netsim.Medium{Name: "back 2", Spec: link.Spec{DelayMs: specs[1].DelayMs, Changes: back}})
 		s.Paths[1].Reverse = []string{"back 2"}
-		add(name, s)
+		add(name, s, changingWindow)
+		add(name+unlimited, s, 0)
 	}
-	add(pathOneOnly, bottlenecks(specs[:1], "coupledbbr", "minrtt", 0))
+	add(pathOneOnly, bottlenecks(specs[:1], "coupledbbr", "minrtt", 0), changingWindow)
 	return cells
+}
+
+// everyChanging are the cells of the schedulers: with the window of the experiment, then with any.
+func everyChanging() []string {
+	names := slices.Clone(changing)
+	for _, name := range changing {
+		names = append(names, name+unlimited)
+	}
+	return names
 }
 
 // recovery is how long after a fault the goodput is back at 90 % of what the surviving path sustains: the start of the first 500 ms
@@ -77,12 +96,12 @@ func fig10a() Figure {
 		ID:    "fig10a",
 		Title: "A path dies",
 		Claim: "While both paths are good, AR&P adds them up, and Redundant is flat and low. When one dies, AR&P recovers much faster than Round-Robin.",
-		Setup: fmt.Sprintf("Two paths of 20 Mbit/s and 50 ms round trip without background; both directions of path 2 fall silent at %v s. Coupled BBR under each scheduler. Recovered is when the goodput is back at 90 %% of what a subflow alone on path 1 has, over the next 500 ms and the next 2 s.", fault),
+		Setup: fmt.Sprintf("Two paths of 20 Mbit/s and 50 ms round trip without background; both directions of path 2 fall silent at %v s. Coupled BBR under each scheduler; the receive window is twice the bandwidth-delay product. Recovered is when the goodput is back at 90 %% of what a subflow alone on path 1 has, over the next 500 ms and the next 2 s.", fault),
 		Cells: func(m Mode) []experiment.Cell { return changingCells(dead, dead, end, m.seeds(10, 2)) },
 		Judge: func(_ Mode, d *Data) *Findings {
 			f := &Findings{Charts: []Chart{changingChart(d, "Fig. 10(a): path 2 dies at 15 s", Mark{fault, "path 2 dies"})}}
 			t := Table{Name: "recovery", Title: "Goodput (Mbit/s) and time to recover (s)", Header: []string{"scheduler", "goodput 5-15 s", "goodput 16-22 s", "recovered after"}}
-			for _, name := range changing {
+			for _, name := range everyChanging() {
 				t.Rows = append(t.Rows, []string{label(name), d.mean(name, goodputBetween(5, fault)).String(), d.mean(name, goodputBetween(fault+1, end)).String(), d.recoveries(name, fault, end).String()})
 			}
 			f.Tables = []Table{t}

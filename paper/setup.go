@@ -2,6 +2,7 @@ package paper
 
 import (
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -25,6 +26,9 @@ var coupledNames = []string{"lia", "olia", "balia"}
 
 // label is how an algorithm's name is written in plots.
 func label(name string) string {
+	if base, ok := strings.CutSuffix(name, unlimited); ok {
+		return label(base) + unlimited
+	}
 	if l, ok := map[string]string{
 		"lia": "LIA", "olia": "OLIA", "balia": "BALIA", "cubic": "CUBIC", "bbr": "BBR", "reno": "NewReno",
 		"coupledbbr": "Coupled BBR", "coupledbbr-cycle": "Coupled BBR (cycle)", "minrtt": "minRTT", "roundrobin": "Round-Robin", "redundant": "Redundant",

@@ -6,7 +6,7 @@ import (
 	"braid/seq"
 )
 
-// Subtype is the upper four bits of an MPTCP option's third byte (RFC 8684, Section 8.3).
+// Subtype is the upper four bits of an MPTCP option's third byte (RFC 8684, Section 7.2).
 type Subtype uint8
 
 // The subtypes of version 1.
@@ -119,7 +119,7 @@ type MPTCPReset struct {
 	Reason    ResetReason
 }
 
-// ResetReason is a reason code of MP_TCPRST (RFC 8684, Section 8.4).
+// ResetReason is a reason code of MP_TCPRST (RFC 8684, Section 7.4).
 type ResetReason uint8
 
 // The registered reasons.

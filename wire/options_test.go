@@ -424,7 +424,7 @@ func TestAppendPanics(t *testing.T) {
 	}
 }
 
-// RFC 8684, Sections 3.6 and 8.4 (RST-01, RST-02): four bytes, reserved bits 0, T in the lowest bit, and the registered reasons.
+// RFC 8684, Sections 3.6 and 7.4 (RST-01, RST-02): four bytes, reserved bits 0, T in the lowest bit, and the registered reasons.
 func TestResetReasons(t *testing.T) {
 	for code, reason := range []ResetReason{
 		ResetUnspecified, ResetMPTCP, ResetResources, ResetProhibited, ResetTooMuchData, ResetPerformance, ResetMiddlebox,

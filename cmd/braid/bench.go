@@ -34,6 +34,7 @@ type benchCmd struct {
 	JSON     bool    `name:"json" help:"Print the result as JSON and nothing else."`
 	pathFlags
 	stackFlags
+	wireFlags
 }
 
 // Help is the long help.
@@ -74,10 +75,12 @@ func (c *benchCmd) Run(ctx context.Context) error {
 		return fmt.Errorf("--time %v: must be above 0 and at most %v seconds", c.Time, benchLongest.Seconds())
 	case c.Paths < 1 || c.Paths > 8:
 		return fmt.Errorf("--paths %d: must be 1 to 8", c.Paths)
+	case c.Loopback && c.Via != "udp":
+		return errors.New("--loopback is over UDP: measure TUN interfaces with a --server at one and a client at another")
 	case c.MTU < 1280 || c.MTU > 65535:
 		return fmt.Errorf("--mtu %d: must be 1280 to 65535", c.MTU)
 	}
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.stackFlags.check(), c.wireFlags.check()); err != nil {
 		return err
 	}
 	if c.Profile != "" {
@@ -106,7 +109,7 @@ func (c *benchCmd) Run(ctx context.Context) error {
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func (c *benchCmd) config() *braid.Config {
-	cfg := config(c.stackFlags, c.pathFlags)
+	cfg := config(c.stackFlags, c.pathFlags, c.wireFlags)
 	cfg.MTU = c.MTU
 	return cfg
 }

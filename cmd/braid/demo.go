@@ -136,7 +136,7 @@ func (c *demoCmd) connect(ctx context.Context, over []demoPath) (_ *rig, err err
 			r.close()
 		}
 	}()
-	cfg := config(c.stackFlags, pathFlags{})
+	cfg := config(c.stackFlags, pathFlags{}, wireFlags{})
 	if r.listener, err = cfg.Listen(ctx, "127.0.0.1:0"); err != nil {
 		return nil, err
 	}

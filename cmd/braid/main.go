@@ -39,6 +39,7 @@ type cli struct {
 	Bench benchCmd `cmd:"" help:"Measure throughput between two ends, or over loopback in one process."`
 	Sim   simCmd   `cmd:"" help:"Run a scenario file in the simulator."`
 	Paper paperCmd `cmd:"" help:"Run the experiments of the paper and judge its claims."`
+	Tun   tunCmd   `cmd:"" help:"Make and remove TUN interfaces for --via tun (Linux, root)."`
 	Demo  demoCmd  `cmd:"" help:"Send a real file over two emulated paths, cut one, bring it back. No privilege, under 40 s."`
 
 	Version kong.VersionFlag `help:"Print the version."`
@@ -77,8 +78,30 @@ type pathFlags struct {
 	Backup []string `placeholder:"IFACE|ADDR" help:"Those of --path that are used only while nothing else works."`
 }
 
-func config(s stackFlags, p pathFlags) *braid.Config {
-	return &braid.Config{Interfaces: p.Path, Backup: p.Backup, Congestion: s.CC, Scheduler: s.Scheduler}
+// wireFlags choose what the segments travel in; Send, Recv and Bench share them.
+type wireFlags struct {
+	Via string   `enum:"udp,tun" default:"udp" help:"What segments travel in: udp, or tun: IP packets through TUN interfaces, as the kernel's TCP and MPTCP speak them (Linux; see braid tun)."`
+	Tun []string `sep:"none" placeholder:"NAME=ADDR[,ADDR]" help:"With --via tun: interface, and this program's addresses behind it; repeat for several."`
+}
+
+// check finds a wrong flag before anything is opened.
+func (f wireFlags) check() error {
+	switch {
+	case f.Via == "tun" && len(f.Tun) == 0:
+		return errors.New("--via tun: name an interface and the address behind it with --tun NAME=ADDR")
+	case f.Via != "tun" && len(f.Tun) > 0:
+		return errors.New("--tun goes with --via tun")
+	}
+	for _, t := range f.Tun {
+		if _, _, err := braid.ParseTUN(t); err != nil {
+			return fmt.Errorf("--tun: %w", err)
+		}
+	}
+	return nil
+}
+
+func config(s stackFlags, p pathFlags, w wireFlags) *braid.Config {
+	return &braid.Config{Interfaces: p.Path, Backup: p.Backup, TUN: w.Tun, Congestion: s.CC, Scheduler: s.Scheduler}
 }
 
 func version() string {

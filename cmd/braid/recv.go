@@ -21,6 +21,7 @@ type recvCmd struct {
 	Replace bool   `help:"Overwrite files of the same name."`
 	JSON    bool   `name:"json" help:"Print each result as a line of JSON and no progress."`
 	stackFlags
+	wireFlags
 }
 
 // Help is the long help.
@@ -32,10 +33,10 @@ A file is kept as NAME.part until it is whole and its SHA-256 agrees with the se
 
 // Run receives until it is interrupted, or one file with --once.
 func (c *recvCmd) Run(ctx context.Context) error {
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.stackFlags.check(), c.wireFlags.check()); err != nil {
 		return err
 	}
-	l, err := config(c.stackFlags, pathFlags{}).Listen(ctx, c.Listen)
+	l, err := config(c.stackFlags, pathFlags{}, c.wireFlags).Listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ type sendCmd struct {
 	JSON    bool          `name:"json" help:"Print the result as JSON and no progress."`
 	pathFlags
 	stackFlags
+	wireFlags
 }
 
 // Help is the long help.
@@ -29,12 +31,12 @@ The file travels over all paths at once. SHA-256 is computed at both ends and co
 
 // Run sends the file.
 func (c *sendCmd) Run(ctx context.Context) error {
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.stackFlags.check(), c.wireFlags.check()); err != nil {
 		return err
 	}
 	dialing, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	conn, err := config(c.stackFlags, c.pathFlags).Dial(dialing, c.To)
+	conn, err := config(c.stackFlags, c.pathFlags, c.wireFlags).Dial(dialing, c.To)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ type setup struct {
 	limits    bool  // raise the kernel's limits
 	shared    bool  // link 1's addresses of ours can be reached over all links
 	checksums bool  // the kernel asks for DSS checksums
+	announce  bool  // we announce our other addresses when the kernel dials
 }
 
 func newWorld(t testing.TB, s setup) *world {
@@ -59,6 +60,7 @@ func newWorld(t testing.TB, s setup) *world {
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
+	s.stack.NoAnnounce = !s.announce
 	w.engine = host.NewEngine(host.Config{Stack: s.stack})
 	t.Cleanup(func() { w.engine.Close() })
 	if s.checksums {
@@ -137,14 +139,19 @@ type pair struct {
 
 const servicePort = 5000
 
-// kernelListen opens a listener of the kernel's stack at addr.
+// kernelListen opens a listener of the kernel's stack, at all its addresses of addr's family: a join finds the listener by where it goes to, as any
+// SYN does.
 func (w *world) kernelListen(addr netip.Addr, multipath bool) *net.TCPListener {
 	w.t.Helper()
+	network, any := "tcp4", netip.IPv4Unspecified()
+	if addr.Is6() {
+		network, any = "tcp6", netip.IPv6Unspecified()
+	}
 	var l net.Listener
 	w.ns.Must(func() (err error) {
 		lc := net.ListenConfig{}
 		lc.SetMultipathTCP(multipath)
-		l, err = lc.Listen(w.ctx, "tcp", netip.AddrPortFrom(addr, servicePort).String())
+		l, err = lc.Listen(w.ctx, network, netip.AddrPortFrom(any, servicePort).String())
 		return err
 	})
 	w.t.Cleanup(func() { l.Close() })
