@@ -17,7 +17,6 @@ import (
 type events struct {
 	now       clock.Time
 	delivered int64
-	weighted  float64
 	inFlight  int64
 	weight    float64
 	srtt      time.Duration

@@ -40,7 +40,6 @@ type flying struct {
 	ackedAt   clock.Time // when delivered was reached
 	weight    float64
 	limited   bool
-	first     clock.Time
 }
 
 func newHarness(t *testing.T, c Controller) *harness {

@@ -335,11 +335,6 @@ func (c *Conn) RemoteAddr() netip.AddrPort {
 	return c.remote
 }
 
-// outstanding reports whether data or the DATA_FIN was sent and waits for its DATA_ACK.
-func (c *Conn) outstanding() bool {
-	return c.snd.inFlight() || c.fin.sent && !c.fin.acked
-}
-
 // usable reports whether the subflow may carry new data: it is active and its peer answers.
 func (sf *Subflow) usable() bool { return sf.state == active && !sf.data.stale.timedOut }
 

@@ -46,7 +46,6 @@ func TestICMPUnreachable(t *testing.T) {
 	l.down = false
 	c, s := w.connect(w.listen())
 	w.transfer(c, s, 1000, time.Second)
-	sf = c.subflows[0]
 	c2, _ := w.connect(w.server.listeners[listenKey{port: serverPort}])
 	c2.Write(w.now, make([]byte, 1000))
 	w.drain()

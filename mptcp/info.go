@@ -13,19 +13,18 @@ import (
 
 // connStats count what a connection did.
 type connStats struct {
-	read, delivered      int64
-	acked                int64 // bytes DATA_ACKed when the connection ended
-	duplicateIn          int64
-	beyondWindow         int64
-	droppedMemory        int64
-	discarded            int64
-	arrivals             int64 // chunks that reached data level with something new
-	queuedSum            queueSums
-	queuedMaxBytes       int64
-	queuedMaxPackets     int
-	goneNew, goneCopy    int64 // of subflows that are gone
-	goneReinject         int64
-	goneSent, goneResent int64
+	read, delivered   int64
+	acked             int64 // bytes DATA_ACKed when the connection ended
+	duplicateIn       int64
+	beyondWindow      int64
+	droppedMemory     int64
+	discarded         int64
+	arrivals          int64 // chunks that reached data level with something new
+	queuedSum         queueSums
+	queuedMaxBytes    int64
+	queuedMaxPackets  int
+	goneNew, goneCopy int64 // of subflows that are gone
+	goneReinject      int64
 }
 
 // queueSums add up the level of the out-of-order queue after each arrival.
@@ -192,18 +191,6 @@ func (c *Conn) Subflows() int {
 		}
 	}
 	return n
-}
-
-// initialWindow is the receive window of a subflow before the data plane sets it.
-func (c *Conn) initialWindow() int64 { return max(0, c.rcv.edge-c.rcv.next) }
-
-// windowScale is the shift that a window of the largest receive buffer needs (RFC 7323, Section 2.3).
-func (c *Conn) windowScale() uint8 {
-	var shift uint8
-	for int64(65535)<<shift < c.stack.cfg.ReceiveBuffer && shift < 14 {
-		shift++
-	}
-	return shift
 }
 
 // dataAck returns the data sequence number that every segment acknowledges.

@@ -66,11 +66,9 @@ func TestAcceptQueueIsBounded(t *testing.T) {
 	w := newWorld(t, Config{}, Config{Backlog: 4})
 	w.link(10 * time.Millisecond)
 	lis := w.listen()
-	var conns []*Conn
 	for range 10 {
 		c := w.dial()
 		c.Write(w.now, []byte("hello"))
-		conns = append(conns, c)
 	}
 	w.run(time.Second)
 	if len(lis.queue) != 4 || w.server.counters.AcceptOverflows == 0 {

@@ -73,9 +73,17 @@ func average(results []*Result, of func(r *Result) float64) float64 {
 func goodput(r *Result) float64 { return r.Flows[0].GoodputMbps }
 func rtt(r *Result) float64     { return r.Flows[0].Subflows[0].MeanRTTMs }
 
+// notUnderRace skips what simulates minutes on one goroutine: the race detector would find nothing in it, ten times more slowly.
+func notUnderRace(t *testing.T) {
+	if raceDetector {
+		t.Skip("minutes of simulated time on one goroutine: run without -race")
+	}
+}
+
 // One flow over 100 Mbit/s and 50 ms with a drop-tail queue of one bandwidth-delay product does what Linux 6.18 does there: without loss the
 // same goodput and nearly the same delay; under random loss BBR holds its own, and the loss-based ones collapse alike.
 func TestTruthSingleFlow(t *testing.T) {
+	notUnderRace(t)
 	for _, c := range []struct {
 		congestion string
 		loss       float64
@@ -123,6 +131,7 @@ func TestTruthSingleFlow(t *testing.T) {
 
 // Two paths of 100 Mbit/s, uncoupled, add up as well as on Linux, with equal and with unequal delays.
 func TestTruthTwoPaths(t *testing.T) {
+	notUnderRace(t)
 	for _, c := range []struct {
 		congestion string
 		rtt2       float64
@@ -153,6 +162,7 @@ func TestTruthTwoPaths(t *testing.T) {
 // burst (BBR may spend a fifth of a second there on measuring its minimum RTT). When the path comes back, both are in use again within two
 // seconds.
 func TestTruthFailover(t *testing.T) {
+	notUnderRace(t)
 	for _, congestion := range []string{"bbr", "cubic", "coupledbbr"} {
 		for _, scheduler := range []string{"minrtt", "roundrobin"} {
 			s, err := LoadScenarioFile(exampleDir + "/failover.toml")

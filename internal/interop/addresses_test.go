@@ -47,14 +47,14 @@ func TestAnnounceToKernel(t *testing.T) {
 			send(t, p.own, p.kernel, down[:4*mib])
 			w.wantMPTCP(p)
 			w.engine.RemovePath(w.paths[tc.number[0]][tc.number[1]])
-			w.until("the removal", func() bool { return w.count("RmAddr") == 1 })
+			w.until("the removal", func() bool { return w.count("RmAddr") >= 1 })
 			exchange(t, p, upward, down)
 			n := w.engine.Counters()
 			if n.AddAddrEchoesUnwanted != 0 || n.RemoveAddrsSent == 0 {
 				t.Errorf("%+v", n.AddressCounters)
 			}
 			w.wantCounts(map[string]int64{"EchoAddTx": 3, "MPJoinSynTx": tc.joins})
-			w.calm("MPRstTx") // of the subflow over the path that is gone
+			w.calm("MPRstTx", "RmAddrDrop") // of the subflow over the path that is gone; copies of the removal
 		})
 	}
 }
@@ -73,19 +73,19 @@ func TestAnnouncementOfKernel(t *testing.T) {
 		{"IPv4", 0, "10.2.0.1", nil, false},
 		{"IPv6", 1, "fd00:2::1", nil, false},
 		{"IPv4 with port", 0, "10.2.0.1", []string{"port", "5100"}, false},
-		{"IPv6 with port", 1, "fd00:2::1", []string{"port", "5100"}, false}, // the kernel leaves the timestamps out
+		{"IPv6 with port", 1, "fd00:2::1", []string{"port", "5100"}, false}, // 40 bytes have no room for timestamps beside it
 		{"IPv4 with flag C", 0, "10.2.0.1", []string{"port", "5100"}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, setup{links: 2, limits: true})
+			if tc.role == 1 && tc.port != nil {
+				w.ns.Sysctl("ipv4/tcp_timestamps", "0")
+			}
 			if tc.noJoin {
 				w.ns.Sysctl("mptcp/allow_join_initial_addr_port", "0")
 			}
 			w.ns.IP(append([]string{"mptcp", "endpoint", "add", tc.addr, "id", "9"}, append(tc.port, "signal")...)...)
 			addr := netip.MustParseAddr(tc.addr)
-			if tc.port == nil { // the kernel takes joins where something listens
-				w.kernelListen(addr, true)
-			}
 			p := roles[tc.role].dial(w, true)
 			send(t, p.own, p.kernel, []byte("hello"))
 			w.until("the join", func() bool { return announced(p, addr) != nil })
@@ -122,9 +122,9 @@ func TestRemovalToKernel(t *testing.T) {
 		w.joined(p, "tun1", "tun2")
 		send(t, p.own, p.kernel, down[:4*mib])
 		w.engine.RemovePath(w.paths[link][0])
-		w.until("the removal", func() bool { return w.count("RmAddr") == 1 })
+		w.until("the removal", func() bool { return w.count("RmAddr") >= 1 })
 		exchange(t, p, upward, down)
 		w.wantMPTCP(p)
-		w.calm("MPRstTx")
+		w.calm("MPRstTx", "RmAddrDrop")
 	}
 }

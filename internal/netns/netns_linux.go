@@ -142,3 +142,16 @@ func (n *Namespace) Counters() map[string]int64 {
 	})
 	return all
 }
+
+// Veth joins two namespaces by a pair of virtual Ethernet interfaces of one name, each with an address.
+func (n *Namespace) Veth(far *Namespace, name, address, farAddress string) {
+	n.t.Helper()
+	// The far end is made under a name of its own and moved by the descriptor of its namespace.
+	n.IP("link", "add", name, "type", "veth", "peer", "name", name+"p")
+	n.IP("link", "set", name+"p", "netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), far.fd))
+	far.IP("link", "set", name+"p", "name", name)
+	n.IP("address", "add", address, "dev", name)
+	far.IP("address", "add", farAddress, "dev", name)
+	n.IP("link", "set", name, "up")
+	far.IP("link", "set", name, "up")
+}
