@@ -127,7 +127,7 @@ func main() {
 	parser.FatalIfErrorf(err)
 	if err := k.Run(); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			fmt.Fprintln(os.Stderr, "braid: interrupted")
+			fmt.Fprintln(os.Stderr, "braid: interrupted:", err)
 			os.Exit(130)
 		}
 		fmt.Fprintln(os.Stderr, "braid:", err)

@@ -50,7 +50,7 @@ func (c *sendCmd) Run(ctx context.Context) error {
 	res, err := transfer.Send(conn, c.File, show.update)
 	show.stop(err)
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted; run the same command again to resume: %w", context.Cause(ctx))
+		return fmt.Errorf("run the same command again to resume: %w", context.Cause(ctx))
 	}
 	if err != nil {
 		return err
