@@ -54,10 +54,10 @@ type Config struct {
 	// created bare. One that is removed is not opened again.
 	TUN []string
 
-	// Congestion names the congestion control: see package congestion's Names. Empty: "bbr".
+	// Congestion names the congestion control: see package congestion's Names. Empty: "coupledbbr".
 	Congestion string
 
-	// Scheduler names the packet scheduler: see package schedule's Names. Empty: "minrtt".
+	// Scheduler names the packet scheduler: see package schedule's Names. Empty: "arp".
 	Scheduler string
 
 	// MTU is the largest IP packet to send. 0: that of the interface, 1500 at most.

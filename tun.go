@@ -35,7 +35,7 @@ func (w *watcher) openTUN(name string, own []netip.Addr) error {
 	paths := make([]mptcp.Path, len(own))
 	for i, addr := range own {
 		paths[i] = mptcp.Path{
-			Name: name, Kind: mptcp.IP, Local: netip.AddrPortFrom(addr, 0), MTU: w.cfg.MTU,
+			Name: name, Kind: mptcp.IP, Local: netip.AddrPortFrom(addr, 0), MTU: w.cfg.MTU, Burst: dev.Burst(),
 			Backup: slices.Contains(w.cfg.Backup, name) || slices.Contains(w.cfg.Backup, addr.String()),
 		}
 		if paths[i].MTU == 0 || paths[i].MTU > dev.MTU() {

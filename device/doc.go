@@ -5,7 +5,8 @@
 // one system call carries a train of equal-sized datagrams (UDP_SEGMENT and UDP_GRO on Linux), and one wake-up hands over all
 // that has arrived.
 //
-// UDP is the Device of a real host. Package devicetest holds an in-memory twin. TUN devices and raw IP sockets are not here.
+// UDP is the Device of any host; TUN, on Linux, carries whole IP packets to and from the kernel. Package devicetest holds an in-memory twin. Raw IP
+// sockets are not here.
 package device
 
 import "net/netip"
@@ -23,7 +24,7 @@ type Device interface {
 	// of it may have been sent); a *GoneError says that the interface has vanished. Other errors are counted, not returned.
 	Write(t Train) error
 
-	// LocalAddr is the address that the Device's packets leave from; its address part may be unspecified.
+	// LocalAddr is the address that the Device's packets leave from; its address part may be unspecified, or invalid if the packets say.
 	LocalAddr() netip.AddrPort
 
 	// MTU is the size of the largest IP packet that the interface takes.

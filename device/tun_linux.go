@@ -54,17 +54,20 @@ type TUN struct {
 
 	closed atomic.Bool
 
-	arena   []byte // of the Read under way
-	sizes   [tunBatch]int
-	starts  [tunBatch]int
-	rxN     int
-	rxErr   syscall.Errno
-	readFn  func(fd uintptr) bool
-	txTrain Train
-	txErr   syscall.Errno
-	txIov   [2]unix.Iovec
-	txHead  vnetHeader
-	writeFn func(fd uintptr) bool
+	arena     []byte // of the Read under way
+	sizes     [tunBatch]int
+	starts    [tunBatch]int
+	rxN       int
+	rxErr     syscall.Errno
+	readFn    func(fd uintptr) bool
+	txTrain   Train
+	txErr     syscall.Errno
+	txRefused int                       // packets that the error concerns
+	txIov     [2 + maxMerged]unix.Iovec // the virtio header, headers, payloads
+	txHead    vnetHeader
+	txMerged  [maxHeaders]byte // header of a merged packet
+	segments  bool             // rows of segments leave as one packet
+	writeFn   func(fd uintptr) bool
 }
 
 var _ Device = (*TUN)(nil)
@@ -75,7 +78,7 @@ func OpenTUN(cfg TUNConfig) (*TUN, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &TUN{name: name, mtu: defaultMTU}
+	t := &TUN{name: name, mtu: defaultMTU, segments: !cfg.NoOffload}
 	if err := t.setUp(fd, cfg); err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -212,6 +215,14 @@ func (t *TUN) MTU() int { return t.mtu }
 // Counters returns what happened so far.
 func (t *TUN) Counters() Counters { return t.count.load() }
 
+// Burst is how many packets of one connection Write sends as one: what mptcp.Path.Burst can be.
+func (t *TUN) Burst() int {
+	if !t.segments {
+		return 1
+	}
+	return min(maxMerged, MaxTrain/t.mtu)
+}
+
 // Close closes the descriptor; an interface that was created for it vanishes.
 func (t *TUN) Close() error {
 	t.closed.Store(true)
@@ -306,47 +317,53 @@ func (t *TUN) Write(train Train) error {
 		if t.txErr == 0 {
 			continue
 		}
-		// The packet at the head was refused; what is behind it may go.
-		t.txTrain.Data = t.txTrain.Data[min(len(t.txTrain.Data), t.txTrain.Size):]
+		// What stands at the head was refused; what is behind it may go.
+		n := min(len(t.txTrain.Data), t.txRefused*t.txTrain.Size)
+		t.txTrain.Data = t.txTrain.Data[n:]
 		switch t.txErr {
 		case unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM:
-			t.count.dropped.Add(1)
-		case unix.EIO, unix.ENETDOWN: // the interface is down
-			t.count.unreachable.Add(1)
+			t.count.dropped.Add(int64(t.txRefused))
 		case unix.EBADF, unix.EBADFD, unix.ENODEV, unix.EFAULT:
 			return &GoneError{Name: t.name, Err: t.txErr}
-		default:
-			t.count.unreachable.Add(1)
+		default: // EIO: the interface is down
+			t.count.unreachable.Add(int64(t.txRefused))
 		}
 	}
 	return nil
 }
 
-// send is what the poller runs: it writes the packets of the train until one is refused. It never waits.
+// send is what the poller runs: it writes the packets of the train until one is refused. It never waits. Rows of segments of one connection leave
+// as one packet, which the kernel cuts where it must: mostly it does not have to.
 func (t *TUN) send(fd uintptr) bool {
 	t.txErr = 0
-	sent, bytes := int64(0), int64(0)
+	var sent, bytes, calls int64
 	for len(t.txTrain.Data) > 0 {
-		n := min(len(t.txTrain.Data), t.txTrain.Size)
-		t.txIov[1].Base = &t.txTrain.Data[0]
-		t.txIov[1].SetLen(n)
-		_, _, errno := unix.Syscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&t.txIov[0])), 2)
+		packets, n, vectors := t.merge(t.txTrain.Data, t.txTrain.Size)
+		if packets == 1 {
+			t.txHead = vnetHeader{}
+			t.txIov[1].Base = &t.txTrain.Data[0]
+			t.txIov[1].SetLen(n)
+			vectors = 2
+		}
+		_, _, errno := unix.Syscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&t.txIov[0])), uintptr(vectors))
 		if errno == unix.EINTR {
 			continue
 		}
 		if errno != 0 {
 			t.txErr = errno
+			t.txRefused = packets
 			break
 		}
 		t.txTrain.Data = t.txTrain.Data[n:]
-		sent++
+		sent += int64(packets)
 		bytes += int64(n)
+		calls++
 	}
 	runtime.KeepAlive(t.txTrain.Data)
 	t.txIov[1].Base = nil
 	t.count.sent.Add(sent)
 	t.count.sentBytes.Add(bytes)
-	t.count.sentCalls.Add(sent)
+	t.count.sentCalls.Add(calls)
 	return true
 }
 

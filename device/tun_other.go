@@ -8,6 +8,9 @@ type TUN struct{ Device }
 // OpenTUN returns ErrNoTUN.
 func OpenTUN(TUNConfig) (*TUN, error) { return nil, ErrNoTUN }
 
+// Burst is 1.
+func (t *TUN) Burst() int { return 1 }
+
 // CreateTUN returns ErrNoTUN.
 func CreateTUN(TUNConfig, int) (string, error) { return "", ErrNoTUN }
 

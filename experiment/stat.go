@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -97,3 +98,32 @@ func number(v float64) string {
 	}
 	return fmt.Sprintf("%.3g", v)
 }
+
+// MedianRatio returns the median of a over the median of b, whose values belong together in pairs, with a bootstrap interval over
+// pairs. The same values give the same interval.
+func MedianRatio(a, b []float64) Interval {
+	n := min(len(a), len(b))
+	if n == 0 {
+		return Mean(nil)
+	}
+	i := Interval{Mean: Quantile(a[:n], 0.5) / Quantile(b[:n], 0.5), N: n}
+	i.Low, i.High = i.Mean, i.Mean
+	if n < 2 {
+		return i
+	}
+	r := rand.New(rand.NewPCG(uint64(n), 1))
+	ratios := make([]float64, resamples)
+	x, y := make([]float64, n), make([]float64, n)
+	for k := range ratios {
+		for j := range n {
+			pair := r.IntN(n)
+			x[j], y[j] = a[pair], b[pair]
+		}
+		ratios[k] = Quantile(x, 0.5) / Quantile(y, 0.5)
+	}
+	i.Low, i.High = Quantile(ratios, (1-Confidence)/2), Quantile(ratios, 1-(1-Confidence)/2)
+	return i
+}
+
+// resamples is how many samples a bootstrap draws.
+const resamples = 1000

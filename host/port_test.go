@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"braid/device"
+	"braid/mptcp"
+	"braid/wire"
 )
 
 // recorder is a device that remembers the trains written to it.
@@ -101,5 +103,40 @@ func TestFailureOfADeviceIsKept(t *testing.T) {
 	}
 	if p.err == nil || len(dev.trains) != 2 {
 		t.Errorf("error %v after %d writes, want one write after which nothing is tried", p.err, len(dev.trains))
+	}
+}
+
+// TestPathOf: over a device with several addresses, a packet belongs to the path whose address it was sent to.
+func TestPathOf(t *testing.T) {
+	p := newPort(&recorder{}, 1500)
+	p.add(3, netip.MustParseAddr("10.0.0.2"))
+	p.add(5, netip.MustParseAddr("10.0.0.3"))
+	p.add(6, netip.MustParseAddr("fd00::2"))
+	to := func(dst string) []byte {
+		ip := wire.IP{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr(dst), Proto: wire.ProtoTCP}
+		if ip.Dst.Is6() {
+			ip.Src = netip.MustParseAddr("fd00::1")
+		}
+		return wire.AppendIPHeader(nil, &ip, 0)
+	}
+	for _, tc := range []struct {
+		packet []byte
+		want   mptcp.PathID
+	}{
+		{to("10.0.0.2"), 3}, {to("10.0.0.3"), 5}, {to("fd00::2"), 6},
+		{to("10.0.0.9"), 3}, {[]byte{4 << 4}, 3}, {[]byte{6 << 4}, 3}, {nil, 3}, // the Stack counts what is wrong with them
+	} {
+		if got := p.pathOf(tc.packet); got != tc.want {
+			t.Errorf("%x: path %d, want %d", tc.packet, got, tc.want)
+		}
+	}
+	p.remove(3)
+	p.remove(4)
+	if got := p.pathOf(to("10.0.0.2")); got != 5 {
+		t.Errorf("without path 3: %d", got)
+	}
+	p.remove(6)
+	if got := p.pathOf(to("fd00::2")); got != 5 {
+		t.Errorf("the last path takes all: %d", got)
 	}
 }

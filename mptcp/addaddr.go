@@ -282,7 +282,7 @@ func (d *subflowData) optionSeen(now clock.Time) { d.lastDSS, d.dssBytes, d.bare
 // not tell: where they come from may be a NAT's address.
 func (pm *pathManager) clashes(id uint8, addr netip.Addr) bool {
 	if id == 0 && !pm.initialGone {
-		return addr != pm.initialRemote.Addr()
+		return addr != pm.target.Addr() && addr != pm.initialRemote.Addr()
 	}
 	return slices.ContainsFunc(pm.known, func(a peerAddress) bool { return a.id == id && a.addr.Addr() != addr })
 }
@@ -374,7 +374,7 @@ func (pm *pathManager) useAnnounced(now clock.Time) {
 	}
 	for i := range pm.known {
 		a := &pm.known[i]
-		if a.failed || c.hs.peerNoJoin && a.addr == pm.initialRemote { // RFC 8684, Section 3.1: flag C forbids that one, others stay usable
+		if a.failed || c.hs.peerNoJoin && pm.isInitial(a.addr) { // RFC 8684, Section 3.1: flag C forbids that one, others stay usable
 			continue
 		}
 		full := false

@@ -256,7 +256,7 @@ func TestUnusableAnnouncements(t *testing.T) {
 		w := newMesh(t, two, Config{}, Config{})
 		pm := &pathManager{conn: &Conn{}}
 		pm.conn.stack = w.client
-		pm.initialRemote = netip.AddrPortFrom(netip.MustParseAddr(tc.peer), 443)
+		pm.target = netip.AddrPortFrom(netip.MustParseAddr(tc.peer), 443)
 		if got := pm.acceptable(netip.AddrPortFrom(netip.MustParseAddr(tc.addr), tc.port)); got != tc.ok {
 			t.Errorf("%s, port %d from a peer at %s: %t", tc.addr, tc.port, tc.peer, got)
 		}
@@ -388,7 +388,7 @@ func TestAnnouncedPort(t *testing.T) {
 		g := terrain{kind: UDP, v6: v6, clients: make([]Path, 1), servers: make([]Path, 2), ports: []uint16{443, 8443}}
 		w := newMesh(t, g, Config{}, Config{})
 		c, s := w.connectMesh(time.Second)
-		if w.pairs(c) != "0-0 0-1" || c.subflows[1].remote != g.serverAddress(1) || w.server.counters.AddAddrsSent != 1 {
+		if w.pairs(c) != "0-0 0-1" || c.subflows[1].remote != g.serverAddress(1) || c.subflows[1].dstPort != serverPort || w.server.counters.AddAddrsSent != 1 {
 			t.Errorf("subflows %s", w.pairs(c))
 		}
 		w.transfer(c, s, 100_000, time.Second)

@@ -162,7 +162,8 @@ func (s *Stack) raceWon(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.
 		reason = FallbackNotAnswered
 		s.counters.FallbackNotAnswered++
 	}
-	s.known.remember(now, r.target(sf), sf.path, reason)
+	target := r.target(sf)
+	s.known.remember(now, target, sf.path, reason)
 	if reason != NoFallback {
 		s.loseKey(sf)
 		s.plain(now, c, reason)
@@ -176,7 +177,7 @@ func (s *Stack) raceWon(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.
 		s.register(c)
 	}
 	c.hs.established = true
-	c.pm.begin(now, sf)
+	c.pm.begin(now, sf, target)
 	s.counters.DialsConnected++
 	c.established(now)
 	s.emit(Event{Kind: EventConnected, Conn: c})

@@ -15,8 +15,8 @@ type Config struct {
 	// streams. crypto/rand on the host, a seeded stream in the simulator. Required.
 	Entropy func() uint64
 
-	Group     func() congestion.Group   // congestion control of a new connection; nil: uncoupled BBR
-	Scheduler func() schedule.Scheduler // scheduler of a new connection; nil: minRTT
+	Group     func() congestion.Group   // congestion control of a new connection; nil: Coupled BBR
+	Scheduler func() schedule.Scheduler // scheduler of a new connection; nil: AR&P (arp)
 
 	Shards, Shard int // Shards > 1: keys are redrawn until token % Shards == Shard
 
@@ -69,6 +69,7 @@ type Path struct {
 	Kind   PathKind
 	Local  netip.AddrPort // IP: the address (its port is ignored); UDP: the socket's address, possibly unspecified
 	MTU    int            // largest IP packet; 0: 1500
+	Burst  int            // packets that one mapping may cover, where the driver sends such a row as one (TSO: RFC 8684, Section 3.3.1 lets a mapping span segments); 0: one
 	Backup bool           // our packets' priority: joins say B=1 and the peer is asked to use it last
 	Flags  EndpointFlags  // what connections do with it; 0: see there
 	Remote netip.AddrPort // if set: the only destination reachable over it (an emulated or tunnelled path); it takes the place of Dial's address

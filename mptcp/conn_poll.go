@@ -75,8 +75,12 @@ func (c *Conn) give(now clock.Time, sf *Subflow, reserve int) {
 	if payload <= 0 {
 		return
 	}
+	most := c.burst(now, sf, payload)
+	if most == 0 {
+		return
+	}
 	if !c.several() {
-		c.giveAlone(now, sf, payload)
+		c.giveAlone(now, sf, payload, most)
 		return
 	}
 	v := &c.views
@@ -92,10 +96,10 @@ func (c *Conn) give(now clock.Time, sf *Subflow, reserve int) {
 		v.wakeAt = min(v.wakeAt, max(d.Wake, now+1))
 		return
 	}
-	r := c.dataFor(sf, &d, payload)
+	r := c.dataFor(sf, &d, payload, most)
 	if r.Empty() && d.Else != schedule.Wait {
 		d = schedule.Decision{Kind: d.Else}
-		r = c.dataFor(sf, &d, payload)
+		r = c.dataFor(sf, &d, payload, most)
 	}
 	if r.Empty() {
 		return
@@ -107,14 +111,35 @@ func (c *Conn) give(now clock.Time, sf *Subflow, reserve int) {
 	}
 }
 
-// dataFor returns the data that a decision means, at most payload bytes; empty if there is none of its kind for sf.
-func (c *Conn) dataFor(sf *Subflow, d *schedule.Decision, payload int) seq.Range {
+// burstShared is the most packets of one chunk while there are several subflows: the scheduler decides about each chunk.
+const burstShared = 16
+
+// burst returns how many bytes of new data a chunk for sf may have: one packet's payload, or that of several which leave together with
+// one mapping. 0 says that a chunk given before has not left yet. With checksums a mapping is one packet: the peer
+// could deliver nothing before it had all of it.
+func (c *Conn) burst(now clock.Time, sf *Subflow, payload int) int {
+	most := c.stack.paths[sf.path].Burst
+	if most <= 1 || c.hs.checksums || c.fb.active || c.fb.sending || sf.needsKeys() {
+		return payload
+	}
+	if sf.tcp.PushedOffset() > sf.tcp.SentOffset() {
+		return 0
+	}
+	if c.several() {
+		most = min(most, burstShared)
+	}
+	room := min(sf.tcp.SendRoom(now), int64(most)*int64(payload), maxChunk)
+	return max(1, int(room)/payload) * payload
+}
+
+// dataFor returns the data that a decision means, at most payload bytes, of new data at most most; empty if there is none of its kind for sf.
+func (c *Conn) dataFor(sf *Subflow, d *schedule.Decision, payload, most int) seq.Range {
 	switch d.Kind {
 	case schedule.New:
 		if sf.data.stale.timedOut && c.anotherLives(sf) {
 			return seq.Range{} // REL-05: no new data for a subflow that does not answer
 		}
-		return c.newData(d.From, d.Skip, payload)
+		return c.newData(d.From, d.Skip, payload, most)
 	case schedule.Reinject:
 		return c.reinjectable(sf, payload)
 	default:
@@ -126,14 +151,14 @@ func (c *Conn) dataFor(sf *Subflow, d *schedule.Decision, payload int) seq.Range
 const maxChunk = 65534
 
 // giveAlone is give for the only subflow: there is nothing to schedule.
-func (c *Conn) giveAlone(now clock.Time, sf *Subflow, payload int) {
+func (c *Conn) giveAlone(now clock.Time, sf *Subflow, payload, most int) {
 	if !c.snd.reinject.Empty() && !c.fb.sending {
 		if r := c.reinjectable(sf, payload); !r.Empty() {
 			c.push(now, sf, r, schedule.Reinject)
 			return
 		}
 	}
-	if r := c.newData(0, 0, payload); !r.Empty() {
+	if r := c.newData(0, 0, payload, most); !r.Empty() {
 		c.push(now, sf, r, schedule.New)
 	}
 }
@@ -148,14 +173,14 @@ func (c *Conn) anotherLives(sf *Subflow) bool {
 	return false
 }
 
-// newData returns the unsent data that a segment of the given payload may carry now, skip full packets behind the first at or
-// after offset from; empty if there is none, or if a small segment is better held back.
-func (c *Conn) newData(from int64, skip, payload int) seq.Range {
+// newData returns the unsent data that segments of the given payload may carry now, at most most bytes of it, skip full packets behind the
+// first at or after offset from; empty if there is none, or if a small segment is better held back.
+func (c *Conn) newData(from int64, skip, payload, most int) seq.Range {
 	s := &c.snd
 	r := s.unsentAfter(from, int64(skip)*int64(payload))
 	n := r.Len()
 	if n >= int64(payload) {
-		r.End = r.Start + int64(payload)
+		r.End = r.Start + min(n, int64(most))/int64(payload)*int64(payload)
 		return r
 	}
 	if n == 0 || !c.worthSending(r) {

@@ -1,6 +1,7 @@
 // Package mptcp is one host's Multipath TCP (RFC 8684), as a calculator.
 //
-// A Stack finds the subflow of a packet, keeps listeners, tokens and timers, and opens and reopens subflows over its paths.
+// A Stack finds the subflow of a packet, keeps listeners, tokens and timers, opens and reopens subflows over its paths, and announces
+// and withdraws their addresses.
 // A Conn is one connection: the data sequence space over its subflows, with mappings, reassembly, reinjection, fallback and
 // close. Below, package tcp does each subflow; beside, congestion says how fast and schedule says where.
 //

@@ -165,7 +165,7 @@ func (s *Stack) ownAddress(a netip.Addr) bool {
 // (RFC 8684, Sections 3.4.1 and 5: a HMAC proves who announced it, not whose it is).
 func (pm *pathManager) acceptable(a netip.AddrPort) bool {
 	far := scopeOf(a.Addr())
-	peer := pm.initialRemote.Addr()
+	peer := pm.target.Addr()
 	if far == scopeNone || a.Port() == 0 || far < connScope(peer) {
 		return false
 	}

@@ -184,3 +184,17 @@ func TestFlagsUnderWay(t *testing.T) {
 		}
 	}
 }
+
+// The path that the connection was opened over leads to a relay: other paths go to the address that was dialled, not to the relay's.
+func TestRelayedInitialPath(t *testing.T) {
+	for _, kind := range []PathKind{IP, UDP} {
+		g := square
+		g.kind = kind
+		g.clients = []Path{{Remote: g.serverAddress(1)}, {}}
+		w := newMesh(t, g, Config{}, Config{NoAnnounce: true})
+		c, _ := w.connectMesh(time.Second)
+		if got := w.pairs(c); got != "0-1 1-0" || !c.subflows[0].initial || c.subflows[0].path != 0 {
+			t.Errorf("subflows %s", got)
+		}
+	}
+}

@@ -272,7 +272,7 @@ func (h *halfOpen) complete(now clock.Time, seg *wire.Segment) {
 	}
 	sf.initial = true
 	c.hs.established = true
-	c.pm.begin(now, sf)
+	c.pm.begin(now, sf, sf.remote)
 	c.visible = true
 	l.enqueue(c)
 	c.established(now)

@@ -24,7 +24,9 @@ type pathManager struct {
 	initialKind   PathKind
 	initialLocal  netip.AddrPort
 	initialPort   uint16         // ours
-	initialRemote netip.AddrPort // the peer's address
+	initialTo     uint16         // the peer's
+	initialRemote netip.AddrPort // the peer's address, or that of what relays the initial path to it (Path.Remote)
+	target        netip.AddrPort // the peer's address, for paths that nothing relays
 	initialGone   bool           // the peer removed it
 
 	ours        announcements
@@ -82,9 +84,11 @@ func cadence(now, since clock.Time) time.Duration {
 	return probeSlowly
 }
 
-// begin notes the initial subflow.
-func (pm *pathManager) begin(now clock.Time, sf *Subflow) {
-	pm.initialPath, pm.initialKind, pm.initialPort = sf.path, sf.kind, sf.srcPort
+// begin notes the initial subflow, and the address that was dialled.
+func (pm *pathManager) begin(now clock.Time, sf *Subflow, target netip.AddrPort) {
+	pm.target = target
+	pm.initialPath, pm.initialKind = sf.path, sf.kind
+	pm.initialPort, pm.initialTo = sf.srcPort, sf.dstPort
 	pm.initialLocal, pm.initialRemote = sf.local, sf.remote
 	pm.lookAt = now.Add(lookEvery)
 }
@@ -133,12 +137,12 @@ func (pm *pathManager) take(now clock.Time, p *path) {
 
 // wantInitial makes an entry for the address that the connection was opened to.
 func (pm *pathManager) wantInitial(now clock.Time, p *path) {
-	remote, ok := p.reaches(pm.initialRemote)
+	remote, ok := p.reaches(pm.target)
 	if !ok || pm.entry(p.id, remote) != nil {
 		return
 	}
 	e := pathEntry{path: p.id, remote: remote, id: -1, down: true, since: now, next: now}
-	if remote == pm.initialRemote {
+	if pm.isInitial(remote) {
 		e.id = 0
 		// RFC 8684, Section 3.1: flag C forbids joins to the initial address and port; Section 3.4.2: so does its removal.
 		if pm.conn.hs.peerNoJoin || pm.initialGone {
@@ -146,6 +150,11 @@ func (pm *pathManager) wantInitial(now clock.Time, p *path) {
 		}
 	}
 	pm.entries = append(pm.entries, e)
+}
+
+// isInitial reports whether an address is the one that the connection was opened to.
+func (pm *pathManager) isInitial(a netip.AddrPort) bool {
+	return a == pm.target || a == pm.initialRemote
 }
 
 // pathRemoved forgets a path and tells the peer that its address is gone, used or not (RFC 8684, Section 3.4.2).
@@ -350,6 +359,9 @@ func (pm *pathManager) openEntry(now clock.Time, e *pathEntry) {
 		return
 	}
 	if r, ok := c.stack.newRoute(p, e.remote); ok {
+		if p.Kind == UDP {
+			r.dstPort = pm.initialTo // docs/encapsulation.md: the connection's
+		}
 		if e.announced {
 			c.stack.counters.AnnouncedJoins++
 		}

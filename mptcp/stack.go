@@ -138,12 +138,10 @@ func (cfg Config) withDefaults() Config {
 	count(&cfg.SYNFallback, 3)
 	cfg.Shards = max(cfg.Shards, 1)
 	if cfg.Group == nil {
-		cfg.Group = func() congestion.Group {
-			return congestion.Uncoupled(func(c congestion.Config) congestion.Controller { return congestion.NewBBR(c) })
-		}
+		cfg.Group = congestion.NewCoupledBBR
 	}
 	if cfg.Scheduler == nil {
-		cfg.Scheduler = schedule.NewMinRTT
+		cfg.Scheduler = func() schedule.Scheduler { return schedule.NewARP(schedule.DefaultARP()) }
 	}
 	dur(&cfg.KeepAlive, 20*time.Second)
 	dur(&cfg.UserTimeout, 5*time.Minute)

@@ -102,7 +102,7 @@ func (f *flowRun) config(host string, sender bool) (mptcp.Config, error) {
 	}
 	name := f.spec.Congestion
 	if name == "" {
-		name = "bbr"
+		name = "coupledbbr" // the stack's default; a name is needed to meter it
 	}
 	group, err := congestion.ByName(name)
 	if err != nil {

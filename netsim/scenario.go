@@ -45,8 +45,8 @@ type Flow struct {
 	Name  string   `toml:"name" json:"name"`
 	Paths []string `toml:"paths" json:"paths"` // best known first
 
-	Congestion    string   `toml:"congestion,omitempty" json:"congestion,omitempty"`       // see congestion.Names; none: bbr
-	Scheduler     string   `toml:"scheduler,omitempty" json:"scheduler,omitempty"`         // see schedule.Names; none: minrtt
+	Congestion    string   `toml:"congestion,omitempty" json:"congestion,omitempty"`       // see congestion.Names; none: coupledbbr
+	Scheduler     string   `toml:"scheduler,omitempty" json:"scheduler,omitempty"`         // see schedule.Names; none: arp
 	PlainTCP      bool     `toml:"plain_tcp,omitempty" json:"plain_tcp,omitempty"`         // no MPTCP: only the first path is used
 	Encapsulation string   `toml:"encapsulation,omitempty" json:"encapsulation,omitempty"` // ip (none: this), udp
 	BackupPaths   []string `toml:"backup_paths,omitempty" json:"backup_paths,omitempty"`   // of Paths

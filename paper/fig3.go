@@ -21,7 +21,7 @@ func fig3() Figure {
 				specs := []link.Spec{netsim.Bottleneck(100, 25, 0), netsim.Bottleneck(100, 25, 1e-4)}
 				specs[0].QueueBDP, specs[1].QueueBDP = buffer, buffer
 				for _, a := range uncoupledToo {
-					cells = append(cells, experiment.Cell{Name: rttCell(a, buffer), Scenario: bottlenecks(specs, a, "minrtt", 2).During(pick(m, 60.0, 12)),
+					cells = append(cells, experiment.Cell{Name: rttCell(a, buffer), Scenario: bottlenecks(specs, a, "minrtt", 2).During(pick(m, 60.0, 24*buffer)),
 						Seeds: m.seeds(8, 1), Vary: stagger, Keep: keepOf(experiment.Keep{Percentile: true})})
 				}
 			}

@@ -113,7 +113,7 @@ func ratios(a, b []float64) []float64 {
 
 // All returns every Figure, in the paper's order, then this project's own tables.
 func All() []Figure {
-	return []Figure{table1(), fig3(), fig8a(), fig8b(), fig9a(), fig9b(), fig10a(), fig10b(), fig11a(), fig11b(), fig12(), fig13(), fig14(), fig15()}
+	return []Figure{table1(), fig3(), fig8a(), fig8b(), fig9a(), fig9b(), fig10a(), fig10b(), fig11a(), fig11b(), fig12(), fig13(), fig14(), fig15(), fig17a(), fig17b(), fig18(), fig19(), fig20(), fairness(), neverworse()}
 }
 
 // Find returns the figures that names mean: an ID, the beginning of several ("fig11"), or "all".

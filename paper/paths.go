@@ -106,6 +106,18 @@ func wirelessPaths(paths []wireless, flow netsim.Flow, background netsim.Backgro
 	return netsim.Bottlenecks(specs, flow, background)
 }
 
+// steady is the cell of the proposed scheme over steadyPaths.
+const steady = proposed + ", steady links"
+
+// steadyPaths are wirelessPaths whose capacity is always the mean.
+func steadyPaths(paths []wireless, flow netsim.Flow) netsim.Scenario {
+	s := wirelessPaths(paths, flow, netsim.Background{})
+	for i := range paths {
+		s.Links[i].TraceMs, s.Links[i].RateMbps = nil, paths[i].meanMbps
+	}
+	return s
+}
+
 // weather gives every path of a seed its own capacity over time, the same for all protocols, and staggers the starts.
 func weather(m Mode, paths []wireless) func(*netsim.Scenario, uint64) {
 	return func(s *netsim.Scenario, seed uint64) {

@@ -14,8 +14,11 @@ import (
 
 const mib = 1 << 20
 
-// stream returns n bytes that no permutation or loss leaves the same.
+// stream returns n bytes, fewer in a short test, that no permutation or loss leaves the same.
 func stream(n int, seed uint64) []byte {
+	if testing.Short() {
+		n = min(n, 4*mib)
+	}
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	r.Read(b)

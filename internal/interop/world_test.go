@@ -36,6 +36,7 @@ type world struct {
 	ctx     context.Context
 	capture *capture
 	tuns    []*device.TUN
+	wires   []*badWire       // between each device and our stack
 	paths   [][]mptcp.PathID // of each link: IPv4, IPv6
 }
 
@@ -45,11 +46,12 @@ type setup struct {
 	stack     mptcp.Config
 	mtu       int
 	noOffload bool
-	backup    []int // links whose paths are backup
-	limits    bool  // raise the kernel's limits
-	shared    bool  // link 1's addresses of ours can be reached over all links
-	checksums bool  // the kernel asks for DSS checksums
-	announce  bool  // we announce our other addresses when the kernel dials
+	backup    []int   // links whose paths are backup
+	limits    bool    // raise the kernel's limits
+	shared    bool    // link 1's addresses of ours can be reached over all links
+	loss      float64 // share of the packets that gets lost, each way
+	checksums bool    // the kernel asks for DSS checksums
+	announce  bool    // we announce our other addresses when the kernel dials
 }
 
 func newWorld(t testing.TB, s setup) *world {
@@ -96,10 +98,12 @@ func (w *world) addLink(i int, s setup) {
 		w.ns.IP("route", "add", at4.String(), "dev", name, "metric", "2048")
 		w.ns.IP("route", "add", at6.String(), "dev", name, "metric", "2048")
 	}
+	wire := newBadWire(tun, s.loss, uint64(i))
+	w.wires = append(w.wires, wire)
 	backup := slices.Contains(s.backup, i)
-	ids, err := w.engine.AddPaths(w.capture.tap(name, tun),
-		mptcp.Path{Name: name, Local: netip.AddrPortFrom(at4, 0), Backup: backup},
-		mptcp.Path{Name: name + "v6", Local: netip.AddrPortFrom(at6, 0), Backup: backup})
+	ids, err := w.engine.AddPaths(w.capture.tap(name, wire),
+		mptcp.Path{Name: name, Local: netip.AddrPortFrom(at4, 0), Burst: tun.Burst(), Backup: backup},
+		mptcp.Path{Name: name + "v6", Local: netip.AddrPortFrom(at6, 0), Burst: tun.Burst(), Backup: backup})
 	if err != nil {
 		w.t.Fatal(err)
 	}
