@@ -35,9 +35,8 @@ func (roles) Watch(s *netsim.Scenario, opt *netsim.Options) func(*netsim.Result)
 			}
 			if schedule.Role(e.V[0]) == schedule.Redundant {
 				since[e.Subflow] = at
-				if from, was := last[e.Subflow]; !was || schedule.Role(e.V[2]) != schedule.Redundant {
-					from = at
-					last[e.Subflow] = from
+				if _, was := last[e.Subflow]; !was || schedule.Role(e.V[2]) != schedule.Redundant {
+					last[e.Subflow] = at
 				}
 			} else {
 				delete(last, e.Subflow)
