@@ -1,9 +1,11 @@
 package paper
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"braid/experiment"
 	"braid/link"
@@ -22,38 +24,47 @@ type fairCell struct {
 	together bool // no rivals: the total is compared with the sum of capacities
 }
 
-// fairCells lists the table.
+// fairPair is two paths; b's rate, delay and loss, and both buffers in bandwidth-delay products.
+func fairPair(a, b, delayB, buffer, loss float64) []link.Spec {
+	s := []link.Spec{netsim.Bottleneck(a, 25, 0), netsim.Bottleneck(b, delayB, loss)}
+	s[0].QueueBDP, s[1].QueueBDP = buffer, buffer
+	return s
+}
+
+// fairThree is three equal paths.
+func fairThree(buffer float64) []link.Spec {
+	s := append(fairPair(100, 100, 25, buffer, 0), netsim.Bottleneck(100, 25, 0))
+	s[2].QueueBDP = buffer
+	return s
+}
+
+// fairCells lists the table: equal paths by rivals, buffer and loss; three of them; unequal ones; one bottleneck for all; no rivals.
 func fairCells() []fairCell {
-	pair := func(a, b, delayB, buffer, loss float64) []link.Spec {
-		s := []link.Spec{netsim.Bottleneck(a, 25, 0), netsim.Bottleneck(b, delayB, loss)}
-		s[0].QueueBDP, s[1].QueueBDP = buffer, buffer
-		return s
-	}
 	var cells []fairCell
-	for _, rivals := range []int{1, 2, 4} {
-		for _, buffer := range []float64{0.5, 1, 2, 4} {
+	rivalries, buffers := []int{1, 2, 4}, []float64{0.5, 1, 2, 4}
+	for _, n := range rivalries {
+		for _, buffer := range buffers {
 			for _, loss := range []float64{0, 1e-4, 1e-2} {
-				cells = append(cells, fairCell{name: fmt.Sprintf("%d rivals, %v BDP, loss %v %%", rivals, buffer, 100*loss), specs: pair(100, 100, 25, buffer, loss), rivals: rivals,
-					balance: loss == 0, least: 0.4, quick: buffer == 1 && (rivals == 2 || rivals == 1) && loss == 0})
+				cells = append(cells, fairCell{name: fmt.Sprintf("2 paths, %d rivals, %v BDP, loss %v %%", n, buffer, 100*loss), specs: fairPair(100, 100, 25, buffer, loss), rivals: n,
+					balance: loss == 0, least: 0.4, quick: buffer == 1 && n <= 2 && loss == 0 || buffer == 0.5 && n == 2 && loss == 1e-2})
 			}
 		}
 	}
-	three := append(pair(100, 100, 25, 1, 0), netsim.Bottleneck(100, 25, 0))
-	one := []link.Spec{netsim.Bottleneck(100, 25, 0)}
-	cells = append(cells,
-		fairCell{name: "3 subflows, 2 rivals", specs: three, rivals: 2, balance: true, least: 0.2},
-		fairCell{name: "100/50, 2 rivals", specs: pair(100, 50, 25, 1, 0), rivals: 2},
-		fairCell{name: "100/20, 2 rivals", specs: pair(100, 20, 25, 1, 0), rivals: 2},
-		fairCell{name: "20/20, RTT 50/150, 2 rivals", specs: pair(20, 20, 75, 1, 0), rivals: 2, balance: true, least: 0.25, quick: true})
-	for _, rivals := range []int{1, 2, 4} {
-		cells = append(cells, fairCell{name: fmt.Sprintf("shared bottleneck, %d rivals", rivals), specs: one, rivals: rivals, shared: true, quick: rivals == 2})
+	for _, n := range rivalries {
+		for _, buffer := range buffers {
+			cells = append(cells, fairCell{name: fmt.Sprintf("3 paths, %d rivals, %v BDP", n, buffer), specs: fairThree(buffer), rivals: n, balance: true, least: 0.2})
+		}
+		cells = append(cells,
+			fairCell{name: fmt.Sprintf("100/50, %d rivals", n), specs: fairPair(100, 50, 25, 1, 0), rivals: n},
+			fairCell{name: fmt.Sprintf("100/20, %d rivals", n), specs: fairPair(100, 20, 25, 1, 0), rivals: n},
+			fairCell{name: fmt.Sprintf("20/20, RTT 50/150, %d rivals", n), specs: fairPair(20, 20, 75, 1, 0), rivals: n, balance: true, least: 0.25, quick: n == 2},
+			fairCell{name: fmt.Sprintf("shared bottleneck, %d rivals", n), specs: []link.Spec{netsim.Bottleneck(100, 25, 0)}, rivals: n, shared: true, quick: n == 2})
 	}
-	cells = append(cells,
-		fairCell{name: "alone, 100+100", specs: pair(100, 100, 25, 1, 0), together: true, quick: true},
-		fairCell{name: "alone, 100+20", specs: pair(100, 20, 25, 1, 0), together: true},
-		fairCell{name: "alone, RTT 50/150", specs: pair(100, 100, 75, 1, 0), together: true},
-		fairCell{name: "alone, three paths", specs: three, together: true})
-	return cells
+	return append(cells,
+		fairCell{name: "alone, 100+100", specs: fairPair(100, 100, 25, 1, 0), together: true, quick: true},
+		fairCell{name: "alone, 100+20", specs: fairPair(100, 20, 25, 1, 0), together: true},
+		fairCell{name: "alone, RTT 50/150", specs: fairPair(100, 100, 75, 1, 0), together: true, quick: true},
+		fairCell{name: "alone, three paths", specs: fairThree(1), together: true})
 }
 
 // scenario is the cell's network with the connection; with single a BBR flow on each path takes its place.
@@ -211,7 +222,7 @@ func judgeFairness(m Mode, d *Data) *Findings {
 	rates := pick(m, 1, quickRates)
 	t := Table{Name: "cells", Title: "Every cell, mean and 95 % interval over seeds", Header: []string{"cell", "ratio to one BBR / to the sum of capacities", "spread (min to max)", "smallest subflow's share", "mean RTT / BBR's", "seconds under 4 packets a round"}}
 	chart := Chart{Name: "ratio", Title: "Total / one BBR flow on the best path", Kind: Boxes, Y: "ratio", Series: []Series{{Name: "ratio"}}}
-	outside := 0
+	var outside []string
 	for _, c := range fairCells() {
 		if len(d.results(c.name)) == 0 {
 			continue
@@ -240,12 +251,12 @@ func judgeFairness(m Mode, d *Data) *Findings {
 			f.atMost(c.name+": mean RTT / BBR's", rtt, "", 1.05)
 		}
 		if i := experiment.Mean(v).Mean; i < fairLow || i > fairHigh {
-			outside++
+			outside = append(outside, fmt.Sprintf("%s (%.2f)", c.name, i))
 		}
 	}
 	chart.X = "cell, in the order of the table"
 	f.Charts, f.Tables = []Chart{chart}, []Table{t}
-	f.note("%d of %d cells with rivals are outside %v to %v.", outside, len(chart.Categories), fairLow, fairHigh)
+	f.note("%d of %d cells with rivals are outside %v to %v: %s.", len(outside), len(chart.Categories), fairLow, fairHigh, cmp.Or(strings.Join(outside, "; "), "none"))
 	f.atLeast(freeCell+": share on the free path", d.mean(freeCell, share(2)), "", 0.75)
 	judgeSteps(f, d, rates)
 	if !m.Quick {

@@ -70,9 +70,9 @@ func newConn(now clock.Time, cfg Config) *Conn {
 	if c.cfg.Pool == nil {
 		c.cfg.Pool = new(buffer.Pool)
 	}
-	c.rcv.init(c.cfg.InitialWindow)
-	c.ts.offset, c.ts.start = cfg.TimestampOffset, now
 	c.mtu.init(&c.cfg)
+	c.rcv.init(c.cfg.InitialWindow, int(c.mtu.offered))
+	c.ts.offset, c.ts.start = cfg.TimestampOffset, now
 	c.syn.init(now, &c.cfg)
 	c.keep.at, c.end.at = clock.Never, clock.Never
 	c.limit = limiter{tokens: challengeBurst, at: now}

@@ -45,13 +45,14 @@ type receiver struct {
 	bytes, segments int64 // payload bytes taken, segments seen
 }
 
-func (r *receiver) init(window int64) {
+func (r *receiver) init(window int64, offered int) {
 	r.fin = finUnknown
 	r.nxt, r.delivered, r.lastAck = 1, 1, 1
 	r.limit = r.nxt + window
 	r.at = clock.Never
 	r.delay = minDelay
 	r.quick = quickAcks
+	r.offered = offered
 }
 
 // acceptable is the test of RFC 9293, Section 3.10.7.4 for a segment that takes [start, end). It differs in two empty cases:
@@ -286,7 +287,8 @@ type ackPolicy struct {
 	at       clock.Time // when the delayed ACK is due; Never: none is
 	delay    time.Duration
 	lastData clock.Time
-	peerMSS  int   // largest payload seen: what counts as a full segment
+	peerMSS  int   // largest payload seen, offered at most: what counts as a full segment
+	offered  int   // our MSS: payload beyond it is several segments that something has put together
 	unacked  int64 // payload bytes since the last ACK
 	segs     int   // payload segments since the last ACK
 	quick    int   // payload segments that still get an ACK at once
@@ -307,7 +309,7 @@ func (p *ackPolicy) arrived(now clock.Time, n int, rto time.Duration) {
 		p.delay = max(minDelay, p.delay/2+gap)
 	}
 	p.delay = min(p.delay, max(minDelay, rto), maxDelay)
-	p.peerMSS = max(p.peerMSS, n)
+	p.peerMSS = min(max(p.peerMSS, n), p.offered)
 	p.unacked += int64(n)
 	p.segs++
 }

@@ -139,6 +139,25 @@ func TestDelayedACK(t *testing.T) {
 	}
 }
 
+// What a driver or a middlebox has put together from several segments counts as several: a sender that paces such bursts would else wait for the
+// delayed ACK of each.
+func TestACKOfCoalesced(t *testing.T) {
+	s, next := slow(t)
+	for range 3 {
+		s.segment(&next, 4*1448)
+		if s.poll() == "" {
+			t.Fatal("no ACK for a row of segments in one")
+		}
+		s.quiet()
+	}
+	s.segment(&next, 1448)
+	s.quiet() // a full segment may wait
+	s.segment(&next, 1448)
+	if s.poll() == "" {
+		t.Fatal("no ACK for the second full segment")
+	}
+}
+
 // The ACK rides on payload of ours if there is some in time; the delay then ends.
 func TestACKRidesOnPayload(t *testing.T) {
 	s, next := slow(t)
@@ -214,7 +233,7 @@ func TestShrunkWindow(t *testing.T) {
 func TestEdgeUnderScaling(t *testing.T) {
 	for scale := range uint8(15) {
 		var r receiver
-		r.init(1 << 20)
+		r.init(1<<20, 1460)
 		unit := int64(1) << scale
 		highest := int64(0)
 		for i := range int64(20000) {

@@ -91,6 +91,9 @@ func TestSimOfTheExamples(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no examples", err)
 	}
+	if testing.Short() {
+		files = files[:1]
+	}
 	dir := t.TempDir()
 	for _, f := range files {
 		stdout, stderr, err := run(t, "sim", f, "--json", "--plot", filepath.Join(dir, "p.svg"))
