@@ -45,7 +45,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 30s)
 	  done; \
 	done
 
-faults: ## the whole-stack fault test over 100,000 seeds (hours); SEEDS=n for fewer
+faults: ## the whole-stack fault test over 100,000 seeds (minutes); SEEDS=n for another number
 	$(GO) test ./netsim -run TestFaults -timeout 0 -faults.seeds $${SEEDS:-100000}
 
 clean: ## remove what was built

@@ -198,10 +198,24 @@ func (c *Conn) worthSending(r seq.Range) bool {
 	case r.End < s.end():
 		// RFC 9293, Section 3.8.6.2.1: the peer's window is nearly full. Wait for more room, unless this is half of the largest
 		// window, or nothing is on its way that would bring news of it.
-		return 2*r.Len() >= s.maxWindow || !s.inFlight()
+		return 2*r.Len() >= s.maxWindow || !c.newsComes()
 	}
 	// RFC 9293, Section 3.7.4: Nagle, so that only one small segment is on its way at a time.
-	return c.stack.cfg.NoDelay || c.fin.queued || s.smallEnd <= s.acked()
+	return c.stack.cfg.NoDelay || c.fin.queued || s.smallEnd <= s.acked() || !c.newsComes()
+}
+
+// newsComes reports whether something is on its way that brings an ACK. What a subflow's peer has acknowledged and not DATA_ACKed does
+// not: Linux acknowledges data before its connection has taken it, and says nothing when it has.
+func (c *Conn) newsComes() bool {
+	if !c.snd.inFlight() {
+		return false
+	}
+	for _, sf := range c.subflows {
+		if sf.up() && (sf.tcp.SentOffset() > sf.tcp.AckedOffset() || sf.tcp.PushedOffset() > sf.tcp.SentOffset()) {
+			return true
+		}
+	}
+	return false
 }
 
 // push gives r to sf's tcp as one chunk: one mapping for each segment.
@@ -257,7 +271,7 @@ func (c *Conn) penaliseHolder(now clock.Time) {
 func (c *Conn) updateBlocked() {
 	s := &c.snd
 	// The edge alone does not tell: window fields are rounded, so that a subflow may have no room below it.
-	blocked := s.waiting() > 0 && !s.inFlight() && c.state == connOpen
+	blocked := s.waiting() > 0 && c.state == connOpen && !c.newsComes()
 	if blocked == s.blocked {
 		return
 	}

@@ -94,7 +94,7 @@ func (c *Conn) fillView(now clock.Time, sf *Subflow, w *schedule.View) {
 	}
 	lastAck := max(i.LastAck, sf.data.stale.startedAt)
 	*w = schedule.View{
-		ID: sf.id, SRTT: i.SRTT, MinRTT: i.MinRTT, RTTVar: i.RTTVar, Rate: rate, Bandwidth: i.Controller.Bandwidth,
+		ID: sf.id, SRTT: i.RecentRTT, MinRTT: i.MinRTT, RTTVar: i.RTTVar, Rate: rate, Bandwidth: i.Controller.Bandwidth,
 		Window: i.Window, InFlight: i.InFlight, CanSend: sf.tcp.CanSend(now), PacerAt: i.PacerAt, Retrans: i.Retrans, Loss: i.Loss,
 		LastAck: lastAck, Oldest: i.Oldest, MSS: sf.tcp.PayloadRoom(dataReserve), Backup: sf.backupLocal || sf.backupPeer,
 		Startup: i.Controller.Startup, ProbeRTT: i.Controller.ProbeRTT, TimedOut: sf.data.stale.timedOut,

@@ -16,9 +16,13 @@ func sendingRate(v *View) float64 {
 	return x
 }
 
+// staleRate is how many times ahead/x the RTT must be for x to be out of date: BBR's probing alone makes a quarter.
+const staleRate = 1.25
+
 // arrival predicts when a packet that the subflow sends next will arrive, in seconds from now. What is in flight and waiting, at
 // least what the path itself holds, goes ahead of it at rate x; of the time that takes, half the propagation time is the
-// way back of the last ACK. Unlike r/2 it counts the queue that the flow itself holds, and only that.
+// way back of the last ACK. Unlike r/2 it counts the queue that the flow itself holds, and only that. On a path that gets worse
+// BBR's x is that of ten round trips ago; then the RTT itself says how long it takes.
 func arrival(v *View) float64 {
 	x := sendingRate(v)
 	if x <= 0 {
@@ -26,7 +30,11 @@ func arrival(v *View) float64 {
 	}
 	prop := v.MinRTT.Seconds()
 	ahead := float64(v.Retrans) + math.Max(float64(v.InFlight), float64(x*prop))
-	return ahead/x - prop/2
+	through := ahead / x
+	if r := v.SRTT.Seconds(); r > float64(staleRate*through) {
+		through = r
+	}
+	return through - prop/2
 }
 
 // packetNoise keeps the rounding of a whole number of packets from counting as one more.

@@ -18,7 +18,7 @@ import (
 // subflows only.
 type View struct {
 	ID        int           // the subflow's number within its connection
-	SRTT      time.Duration // smoothed RTT; 0: no sample yet
+	SRTT      time.Duration // RTT smoothed over the last few ACKs; 0: no sample yet
 	MinRTT    time.Duration // smallest RTT seen
 	RTTVar    time.Duration
 	Rate      float64    // sending rate without the probing gain; Window / SRTT for controllers that do not pace

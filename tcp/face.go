@@ -100,9 +100,10 @@ type Out struct {
 type Info struct {
 	State                                                                         State
 	SRTT, RTTVar, MinRTT, RTO                                                     time.Duration
-	Window, InFlight, PeerWindow                                                  int64   // bytes: congestion window in force (PRR's during recovery), in flight, the peer's window
-	Retrans                                                                       int64   // bytes waiting to be retransmitted
-	PacingRate, DeliveryRate                                                      float64 // bytes/s
+	RecentRTT                                                                     time.Duration // smoothed over the last few samples: follows a growing queue at once, where SRTT takes some round trips
+	Window, InFlight, PeerWindow                                                  int64         // bytes: congestion window in force (PRR's during recovery), in flight, the peer's window
+	Retrans                                                                       int64         // bytes waiting to be retransmitted
+	PacingRate, DeliveryRate                                                      float64       // bytes/s
 	PacerAt                                                                       clock.Time
 	LastAck                                                                       clock.Time // last ACK of new data
 	Oldest                                                                        clock.Time // sending time of the oldest outstanding segment; clock.Never if none

@@ -287,7 +287,7 @@ type ackPolicy struct {
 	at       clock.Time // when the delayed ACK is due; Never: none is
 	delay    time.Duration
 	lastData clock.Time
-	peerMSS  int   // largest payload seen, offered at most: what counts as a full segment
+	peerMSS  int   // largest payload of one segment seen: what counts as a full one
 	offered  int   // our MSS: payload beyond it is several segments that something has put together
 	unacked  int64 // payload bytes since the last ACK
 	segs     int   // payload segments since the last ACK
@@ -309,7 +309,9 @@ func (p *ackPolicy) arrived(now clock.Time, n int, rto time.Duration) {
 		p.delay = max(minDelay, p.delay/2+gap)
 	}
 	p.delay = min(p.delay, max(minDelay, rto), maxDelay)
-	p.peerMSS = min(max(p.peerMSS, n), p.offered)
+	if n <= p.offered {
+		p.peerMSS = max(p.peerMSS, n)
+	}
 	p.unacked += int64(n)
 	p.segs++
 }

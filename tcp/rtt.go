@@ -21,6 +21,7 @@ const (
 // rttEstimator keeps SRTT, RTTVAR, the smallest RTT of the last minutes, and the retransmission timeout that follows.
 type rttEstimator struct {
 	srtt, variation time.Duration // 0 srtt: no sample yet
+	recent          time.Duration // smoothed over the last samples, however many a round trip brings
 	floor, ceiling  time.Duration
 	initial         time.Duration
 	min             minRTT
@@ -48,9 +49,10 @@ func (e *rttEstimator) sample(r time.Duration, perRTT int64) {
 		return
 	}
 	if e.srtt == 0 {
-		e.srtt, e.variation = r, r/2
+		e.srtt, e.variation, e.recent = r, r/2, r
 		return
 	}
+	e.recent = max(e.recent+(r-e.recent)>>rttShift, 1)
 	perRTT = max(perRTT, 1)
 	diff := r - e.srtt
 	err := diff

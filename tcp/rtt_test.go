@@ -39,6 +39,20 @@ func TestRTTEstimator(t *testing.T) {
 }
 
 // RFC 6298, Section 5.5 and 2.5: doubling, with a ceiling of 60 s.
+// The recent RTT follows its samples however many a round trip brings: an eighth of the difference each.
+func TestRecentRTT(t *testing.T) {
+	var e rttEstimator
+	e.init(&Config{})
+	for i, st := range []struct{ sample, want time.Duration }{
+		{100 * ms, 100 * ms}, {180 * ms, 110 * ms}, {190 * ms, 120 * ms}, {0, 120 * ms}, {40 * ms, 110 * ms},
+	} {
+		e.sample(st.sample, 50)
+		if e.recent != st.want {
+			t.Errorf("step %d: %v, want %v", i, e.recent, st.want)
+		}
+	}
+}
+
 func TestRTOBackOff(t *testing.T) {
 	var e rttEstimator
 	e.init(&Config{})

@@ -235,6 +235,7 @@ func (s *sender) defaultRate() float64 {
 // info fills in what the sender knows.
 func (s *sender) info(now clock.Time, i *Info) {
 	i.SRTT, i.RTTVar, i.MinRTT, i.RTO = s.rtt.srtt, s.rtt.variation, s.rtt.min.value, s.rto()
+	i.RecentRTT = s.rtt.recent
 	i.Window, i.InFlight = s.window(), s.inFlight()
 	i.PeerWindow = max(s.edge-s.ackedEnd, 0)
 	i.Retrans = s.q.bytes[recLost]
