@@ -71,7 +71,8 @@ type BBR struct {
 	probeRound bool  // a whole round passed in PROBE_RTT
 	roundStart bool  // the last ACK opened a round
 	recovery   recovery
-	conserve   uint8 // rounds of packet conservation left
+	conserve   uint8   // rounds of packet conservation left
+	lossy      float64 // the part of rounds that began in fast recovery, smoothed
 
 	round     int64
 	nextRound int64 // packets sent from this value of delivered on belong to the next round
@@ -166,6 +167,11 @@ func (b *BBR) updateBandwidth(s *Sample, rate float64) {
 		b.nextRound = s.Delivered
 		b.round++
 		b.roundStart = true
+		lost := 0.0
+		if b.recovery == recoveryFast {
+			lost = 1
+		}
+		b.lossy += (lost - b.lossy) / conserveMemory
 		if b.conserve > 0 {
 			b.conserve--
 		}
@@ -335,17 +341,21 @@ func (b *BBR) OnRecoveryEnter(_ clock.Time, inFlight int64) {
 }
 
 // conservation returns for how many rounds packets are conserved. Plain BBR: one. Where only a share of a full flow is sent
-// and the queue is short, the loss was a random one, and one real loss stands for 1/share of the full flow's.
+// and the queue is short, the loss was a random one, and one round with a loss stands for as many of the full flow's: 1/share
+// where losses are rare, one where every round has one and the full flow could not have more.
 func (b *BBR) conservation() uint8 {
 	if b.share >= 1 || float64(b.srtt) >= float64(conserveQueueFree*float64(b.rtprop)) {
 		return 1
 	}
 	n := 1 / b.share
+	if b.lossy > conserveRare {
+		n = (1 - math.Pow(1-b.lossy, n)) / b.lossy
+	}
 	whole := math.Floor(n)
 	if b.rand.Float64() < n-whole {
 		whole++
 	}
-	return uint8(min(whole, conserveMax))
+	return uint8(min(max(whole, 1), conserveMax))
 }
 
 // OnRecoveryExit restores the window.

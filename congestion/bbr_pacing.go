@@ -13,6 +13,8 @@ const (
 	drainLongest      = 4.0 // RTprops
 	conserveQueueFree = 1.3 // an smoothed RTT below this many RTprops says that no full queue caused the loss
 	conserveMax       = 8   // rounds
+	conserveMemory    = 16  // rounds that tell how often there are losses
+	conserveRare      = 0.001
 	slackNone         = 1.8 // at this many RTprops of smoothed RTT the window gives the probe no room beyond 2b ...
 	slackSpan         = 0.5 // ... and at this much less, all of it
 	weightGuard       = 0.001

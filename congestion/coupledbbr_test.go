@@ -1,6 +1,7 @@
 package congestion
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -206,5 +207,43 @@ func TestCoupledBBRAloneOnPath(t *testing.T) {
 	m2, r2 := run("coupledbbr")
 	if m1 != m2 || r1 != r2 {
 		t.Fatalf("bbr %v %v, coupledbbr %v %v", m1, r1, m2, r2)
+	}
+}
+
+// One round with a loss stands for 1/share of the full flow's while such rounds are rare, for one when there is no other kind.
+func TestCoupledBBRConservationInDenseLoss(t *testing.T) {
+	m := coupledAt([]float64{1000}, []float64{0})[0]
+	m.srtt = 100 * time.Millisecond
+	for _, c := range []struct{ share, lossy, want float64 }{
+		{0.25, 0, 4}, {0.25, 0.0005, 4}, {0.25, 0.5, 1.875}, {0.25, 1, 1}, {0.5, 0.2, 1.8}, {0.1, 0.002, 8}, {1, 0.5, 1},
+	} {
+		m.share, m.lossy = c.share, c.lossy
+		const draws = 4000
+		sum := 0.0
+		for range draws {
+			sum += float64(m.conservation())
+		}
+		if got := sum / draws; math.Abs(got-c.want) > 0.04 {
+			t.Errorf("share %v, %v of the rounds with losses: %v rounds on average, want %v", c.share, c.lossy, got, c.want)
+		}
+	}
+}
+
+// The part of rounds with losses follows what happens within some sixteen rounds.
+func TestBBRCountsRoundsWithLosses(t *testing.T) {
+	_, b := bbrAt(t, 2)
+	rounds := func(n int, r recovery) float64 {
+		b.recovery = r
+		for range n {
+			b.delivered += testMSS
+			b.updateBandwidth(&Sample{Now: 1, Delivered: b.delivered, PriorDelivered: b.delivered, Interval: time.Millisecond}, 1)
+		}
+		return b.lossy
+	}
+	before := rounds(1, recoveryNone)
+	during := rounds(64, recoveryFast)
+	after := rounds(64, recoveryNone)
+	if before != 0 || during < 0.95 || after > 0.05 {
+		t.Errorf("without losses %v, after 64 rounds of them %v, after 64 without %v", before, during, after)
 	}
 }
