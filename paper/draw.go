@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -208,14 +209,27 @@ func (c *Chart) drawBars(p *plot.Plot) error {
 		for k := range values {
 			base[g][k] += values[k]
 			top = max(top, base[g][k])
+			if k < len(s.High) && k < len(s.Y) && !math.IsNaN(s.High[k]) {
+				top = max(top, min(base[g][k]+s.High[k]-s.Y[k], 1.5*base[g][k]))
+			}
 		}
 		if err := barErrors(p, s, base[g], b.Offset); err != nil {
 			return err
 		}
 	}
-	p.NominalX(c.Categories...)
+	c.nameCategories(p)
 	p.Y.Max = max(top, c.Limit) * (1.05 + 0.06*float64(min(len(c.Series), 6)))
 	return nil
+}
+
+// nameCategories labels the X axis, turned when the names would run into each other.
+func (c *Chart) nameCategories(p *plot.Plot) {
+	const lineOfText = 90 // characters
+	p.NominalX(c.Categories...)
+	if len(strings.Join(c.Categories, "  ")) > lineOfText {
+		p.X.Tick.Label.Rotation = math.Pi / 9
+		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YTop
+	}
 }
 
 // group returns which group of bars series i is in: its own, if none has one.
@@ -314,7 +328,7 @@ func (c *Chart) drawBoxes(p *plot.Plot) error {
 			p.Legend.Add(c.Series[i].Name, swatch{colour(i)})
 		}
 	}
-	p.NominalX(c.Categories...)
+	c.nameCategories(p)
 	if !c.LogY {
 		p.Y.Max *= 1.05
 		if n > 1 {

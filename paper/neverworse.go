@@ -76,7 +76,7 @@ func (n *network) scenario(flow netsim.Flow, paths ...int) netsim.Scenario {
 		s := n.specs[i]
 		if n.access[i] != nil {
 			s.QueueBytes = max(int(s.QueueBDP*float64(link.BDP(s.RateMbps, 2*s.DelayMs))), link.MinQueuePackets*1500)
-			s.RateMbps, s.TraceMs = 0, []int64{1000}
+			s.RateMbps, s.TraceMs = 0, even(s.RateMbps)
 		}
 		specs = append(specs, s)
 	}

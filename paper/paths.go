@@ -3,6 +3,7 @@ package paper
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"braid/link"
 	"braid/netsim"
@@ -101,13 +102,19 @@ func wirelessPaths(paths []wireless, flow netsim.Flow, background netsim.Backgro
 	var specs []link.Spec
 	for _, w := range paths {
 		specs = append(specs, link.Spec{DelayMs: w.rttMs / 2, Loss: w.loss, QueueBytes: max(int(w.model.queueBDP*float64(link.BDP(w.meanMbps, w.rttMs))), 16*1500),
-			TraceMs: []int64{1000}})
+			TraceMs: even(w.meanMbps)})
 	}
 	return netsim.Bottlenecks(specs, flow, background)
 }
 
-// steady is the cell of the proposed scheme over steadyPaths.
-const steady = proposed + ", steady links"
+// even is a second of capacity without variation: what stands in a Scenario before its seed is known.
+func even(mbps float64) []int64 { return opportunities(slices.Repeat([]float64{mbps}, 1000), 1) }
+
+// steadyLinks marks cells over steadyPaths; steady is that of the proposed scheme.
+const (
+	steadyLinks = ", steady links"
+	steady      = proposed + steadyLinks
+)
 
 // steadyPaths are wirelessPaths whose capacity is always the mean.
 func steadyPaths(paths []wireless, flow netsim.Flow) netsim.Scenario {

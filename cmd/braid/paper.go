@@ -18,7 +18,7 @@ type paperCmd struct {
 	Names []string `arg:"" optional:"" name:"experiment" help:"Experiments: an ID (fig8a), a figure (fig11), or all. None: list them."`
 
 	Out     string `placeholder:"DIR" default:"paper-results" help:"Where plots, series and the report go. Default: ${default}."`
-	Results string `placeholder:"DIR" help:"Where raw results are kept, one gzipped file an experiment; what is there is not run again. Default: raw in --out."`
+	Results string `placeholder:"DIR" help:"Where raw results are kept, one gzipped file an experiment; what is there is not run again. Default: raw (raw-quick) in --out."`
 	Quick   bool   `help:"Few seeds and short runs: everything in under 3 minutes on two cores."`
 	Seeds   int    `placeholder:"N" help:"Seeds instead of each experiment's own number."`
 	Traces  string `placeholder:"DIR" help:"Folder of recorded paths for Figs. 12-15. Default: generated ones."`
@@ -60,6 +60,9 @@ func (c *paperCmd) Run(ctx context.Context) error {
 	results := c.Results
 	if results == "" {
 		results = filepath.Join(c.Out, "raw")
+		if c.Quick {
+			results += "-quick"
+		}
 	}
 	store := experiment.OpenStore(results)
 	set, err := c.sweep(ctx, figures, mode, store)
@@ -118,7 +121,7 @@ func (c *paperCmd) sweep(ctx context.Context, figures []paper.Figure, mode paper
 	}
 	set, err := w.Run(ctx, all)
 	shown.end()
-	if err != nil || c.Stored {
+	if err != nil || c.Stored || c.Quick || c.Seeds > 0 { // Compact keeps these jobs only: not at the cost of a full run's
 		return set, err
 	}
 	for _, jobs := range parts {
