@@ -80,6 +80,7 @@ func (sf *Subflow) fillSYN(seg *wire.Segment) {
 	default:
 		seg.Options |= wire.OptMPCapable
 		seg.Capable = s.capable(s.cfg.Checksums)
+		s.counters.CapableSYNsSent++
 	}
 }
 
@@ -98,7 +99,7 @@ func (sf *Subflow) fillKeys(now clock.Time, seg *wire.Segment, out *tcp.Out) boo
 	o.Keys, o.Sender, o.Receiver = 2, c.hs.localKey, c.hs.peerKey
 	switch {
 	case out.Len > 0:
-		if out.Chunk.ID != 1 {
+		if out.Chunk.ID != 1 || out.Chunk.Start != 1 { // sent again at data level, the first data is no longer the subflow's first: DSS says where it is
 			return false
 		}
 		o.HasData, o.DataLength = true, uint16(out.Chunk.Len)
@@ -168,6 +169,7 @@ func (s *Stack) raceWon(now clock.Time, sf *Subflow, seg *wire.Segment, res tcp.
 		s.loseKey(sf)
 		s.plain(now, c, reason)
 	} else {
+		s.counters.CapableSYNACKsReceived++
 		c.hs.setLocal(sf.join.key, sf.join.token)
 		sf.join.token = 0 // the connection's from now on
 		c.hs.setPeer(seg.Capable.Sender)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"braid/clock"
+	"braid/tcp"
 	"braid/wire"
 )
 
@@ -14,6 +15,7 @@ type envelope struct {
 	localTag, remoteTag uint32         // 0: not known yet
 	to                  netip.AddrPort // outer address that packets are sent to
 	moving              *rebinding     // the peer seems to have a new address
+	tell                bool           // the next packet brings our tag along
 }
 
 // rebinding is an outer address that acceptable segments came from and that has not proven itself yet.
@@ -32,6 +34,13 @@ const (
 
 // synPadding returns the padding of a SYN whose TCP options take olen bytes: with it, no SYN/ACK is larger than the SYN.
 func synPadding(olen int) int { return wire.MaxOptionsLen - olen }
+
+// unheard reports whether a packet of n bytes to a silent peer has room for our tag: the peer may have forgotten the subflow, and without the tag
+// its RST would not find us (docs/encapsulation.md, Tags).
+func (sf *Subflow) unheard(now clock.Time, n int) bool {
+	return now.Sub(sf.tcp.LastHeard()) > probeEvery && sf.tcp.State() >= tcp.Established &&
+		n+wire.ShimSYNLen-wire.ShimLen <= sf.tcp.MTU()
+}
 
 // handleDatagram takes the payload of a UDP datagram.
 func (s *Stack) handleDatagram(now clock.Time, p *path, from netip.AddrPort, b []byte) {
@@ -110,7 +119,7 @@ func (s *Stack) handleEnveloped(now clock.Time, p *path, from netip.AddrPort, sh
 
 // deliverEnveloped takes a segment of a subflow.
 func (s *Stack) deliverEnveloped(now clock.Time, sf *Subflow, from netip.AddrPort, shim *wire.Shim, size int) {
-	if shim.HasSender && sf.state == synSent && s.in.Flags.Has(wire.SYN|wire.ACK) {
+	if shim.HasSender && sf.state == synSent && s.in.Flags.Has(wire.SYN|wire.ACK) && s.in.Ack == sf.iss+1 { // else TCP will refuse it: its tag is nobody's
 		if from != sf.env.to { // only the address that was asked can answer
 			s.counters.DropNotOurs++
 			return

@@ -250,3 +250,24 @@ func TestUnknownTag(t *testing.T) {
 	}
 	wantEmpty(t, "server", w.server)
 }
+
+// A SYN/ACK that acknowledges what was never sent brings no tag: the SYNs that follow are still a first contact.
+func TestForgedSYNACKBringsNoTag(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	l := w.linkUDP(10 * time.Millisecond)
+	l.down = true
+	w.listen()
+	c := w.dial()
+	w.run(100 * time.Millisecond)
+	sf := c.subflows[0]
+	b := wire.AppendShim(nil, &wire.Shim{Version: wire.ShimVersion, Tag: sf.env.localTag, HasSender: true, SenderTag: 77})
+	b = wire.AppendTCP(b, &wire.Segment{SrcPort: sf.dstPort, DstPort: sf.srcPort, Seq: 1, Ack: sf.iss + 2, Flags: wire.SYN | wire.ACK})
+	w.client.HandlePacket(w.now, l.client, sf.env.to, b)
+	if sf.env.remoteTag != 0 {
+		t.Errorf("tag %d", sf.env.remoteTag)
+	}
+	l.down = false
+	if !w.until(5*time.Second, c.Established) {
+		t.Error("not connected")
+	}
+}

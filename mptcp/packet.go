@@ -69,11 +69,11 @@ func (r *route) overhead() int {
 func (r *route) appendHead(b []byte, seg *wire.Segment, olen, payload int) []byte {
 	if r.kind == UDP {
 		shim := wire.Shim{Version: wire.ShimVersion, Tag: r.env.remoteTag}
-		if seg.Flags&wire.SYN != 0 {
+		if seg.Flags&wire.SYN != 0 || r.env.tell {
 			shim.HasSender, shim.SenderTag = true, r.env.localTag
-			if seg.Flags&wire.ACK == 0 {
-				shim.Padding = synPadding(olen)
-			}
+		}
+		if seg.Flags&(wire.SYN|wire.ACK) == wire.SYN {
+			shim.Padding = synPadding(olen)
 		}
 		return wire.AppendShim(b, &shim)
 	}
@@ -93,8 +93,11 @@ func (r *route) packet(n int) Packet {
 // build writes the packet of segment seg of subflow sf to buf. The payload is out's: c.copyPayload delivers it, and with the
 // checksum that it forms on the way the packet is complete after one pass over the bytes.
 func (s *Stack) build(now clock.Time, sf *Subflow, seg *wire.Segment, out *tcp.Out, buf []byte) Packet {
-	n := out.Len
-	b := sf.appendHead(buf[:0], seg, seg.OptionsLen(), n)
+	n, olen := out.Len, seg.OptionsLen()
+	if sf.kind == UDP {
+		sf.env.tell = (n == 0 || sf.watch.silent) && sf.unheard(now, sf.overhead()+wire.TCPHeaderLen+olen+n)
+	}
+	b := sf.appendHead(buf[:0], seg, olen, n)
 	head := len(b)
 	b = wire.AppendTCPHeader(b, seg)
 	var sum wire.Sum
@@ -206,6 +209,6 @@ func (s *Stack) handleUnknown(now clock.Time, key tuple, r *route, size int) {
 			h.complete(now, seg)
 			return
 		}
-		s.refuse(now, r, seg)
+		s.refuseCookieless(now, key, r)
 	}
 }

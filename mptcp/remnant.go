@@ -50,6 +50,7 @@ func (t *remnantTable) add(s *Stack, now clock.Time, sf *Subflow) {
 	}
 	c := sf.conn
 	r := &remnant{stack: s, route: sf.route, tcp: sf.tcp, mptcp: !c.hs.plain, dataAck: c.dataAck(), until: now.Add(closingTime)}
+	r.env.tell = false // it may have been true of the last packet
 	if !states(r.tcp.State(), tcp.TimeWait, tcp.Closed) {
 		r.tcp.Close(now)
 	}

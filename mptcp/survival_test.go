@@ -170,3 +170,89 @@ func TestShortMemoryKeepsSmallBuffers(t *testing.T) {
 		t.Errorf("window %d, want at most 4000", n)
 	}
 }
+
+// The server's DATA_ACK of the first data is lost, though TCP's ACK, which an ADD_ADDR left no room beside, is not. Sent again at data level, the
+// first data is not the first of the subflow: an MP_CAPABLE cannot carry it any more (RFC 8684, Section 3.1), a DSS can.
+func TestFirstDataAgainAtDataLevel(t *testing.T) {
+	w := newWorld(t, Config{Checksums: true}, Config{Checksums: true})
+	w.link(10 * time.Millisecond)
+	w.server.AddPath(w.now, Path{Name: "s2", Local: netip.MustParseAddrPort("192.0.2.2:0")})
+	l := w.listen()
+	capables := 0
+	w.tap = func(f *flight) bool {
+		seg := f.segment(t)
+		if f.toServer && seg.Has(wire.OptMPCapable) && len(seg.Payload) > 0 {
+			capables++
+		}
+		return f.toServer || !seg.Has(wire.OptDSS)
+	}
+	c := w.dial()
+	c.Write(w.now, []byte("first"))
+	w.run(200 * time.Millisecond)
+	s, ok := l.Accept()
+	if !ok || capables != 1 || c.hs.confirmed {
+		t.Fatalf("accepted %t, %d MP_CAPABLEs with data, confirmed %t", ok, capables, c.hs.confirmed)
+	}
+	if !w.until(time.Minute, func() bool { return w.client.counters.Reinjections > 0 }) {
+		t.Fatal("the data was not sent again")
+	}
+	w.run(10 * time.Second)
+	w.tap = nil
+	var b [10]byte
+	if n, err := s.Read(w.now, b[:]); string(b[:n]) != "first" {
+		t.Fatalf("read %q, %v", b[:n], err)
+	}
+	w.transfer(c, s, 100_000, time.Minute)
+	if n := w.server.counters.UnmappedResets + w.server.counters.FailsSent; n != 0 || w.server.counters.SubflowsLost != 0 {
+		t.Errorf("%+v", w.server.counters)
+	}
+}
+
+// The server has forgotten a subflow and its RST was lost. A peer whose segments go unanswered says who it is (docs/encapsulation.md, Tags), so that the next
+// RST finds it: also when all that it has to send are keep-alives.
+func TestForgottenSubflowIsTold(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		w := newWorld(t, Config{}, Config{})
+		l := w.linkUDP(10 * time.Millisecond)
+		c, s := w.connect(w.listen())
+		w.transfer(s, c, 1000, time.Second)
+		w.run(time.Second)
+		l.down = true
+		s.Abort(w.now)
+		w.run(100 * time.Millisecond)
+		if c.Err() != nil {
+			t.Fatal("the client knows already")
+		}
+		l.down = false
+		if !idle {
+			c.Write(w.now, patternTable[:3000]) // in full segments, which have no room for the tag
+		}
+		// Until then nothing tells it that this is no outage.
+		wait := 5 * time.Second
+		if idle {
+			wait = 45 * time.Second
+		}
+		if !w.until(wait, func() bool { return w.client.counters.SubflowsLost > 0 }) {
+			t.Errorf("idle %t: the client never learns it", idle)
+		}
+	}
+}
+
+// Without a peer that is silent, no segment but those of the handshake brings the sender's tag.
+func TestTagOnlyInSYNs(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	w.linkUDP(10 * time.Millisecond)
+	w.linkUDP(20 * time.Millisecond)
+	w.tap = func(f *flight) bool {
+		shim, _, err := wire.ParseShim(f.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seg := f.segment(t); shim.HasSender != (seg.Flags&wire.SYN != 0) {
+			t.Fatalf("sender's tag %t on %v", shim.HasSender, seg.Flags)
+		}
+		return true
+	}
+	c, s := w.connect(w.listen())
+	w.transfer(c, s, 500_000, time.Minute)
+}

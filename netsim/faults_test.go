@@ -99,6 +99,7 @@ var faultRegressions = []struct {
 	{47046, "a reinjection into a small window started no persist timer"},
 	{78152, "an infinite mapping moved the edges of TCP's window and the connection's apart"},
 	{82640, "a NAT that rebound often left so many dead subflows that joins were refused"},
+	{95034, "sent again at data level, the first data went as MP_CAPABLE once more, which maps nothing there"},
 }
 
 // sameAgain runs a seed once more: the same seed must do the same.

@@ -14,6 +14,9 @@ func (c *Conn) WindowOf(seg *wire.Segment) int64 { return int64(seg.Window) << c
 // Backoffs returns how often in a row the retransmission timer expired; 0 as soon as anything new was acknowledged.
 func (c *Conn) Backoffs() int { return c.snd.backoffs() }
 
+// MTU returns the size of the largest packet that is assumed to pass, in bytes, counted as Config.Overhead says.
+func (c *Conn) MTU() int { return c.mtu.current }
+
 // RTO returns the current retransmission timeout, back-off included.
 func (c *Conn) RTO() time.Duration { return c.snd.rto() }
 
