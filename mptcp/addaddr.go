@@ -19,7 +19,9 @@ type AddressCounters struct {
 	AddAddrsGivenUp       int64 // announcements that it did not
 	AddAddrEchoesUnwanted int64 // echoes of nothing that was announced
 
-	// ADD_ADDR as receiver. Each one that is received counts under one of the next seven.
+	// ADD_ADDR as receiver. Each one that is received counts under one of the seven from AddAddrsBadMAC on.
+	AddAddrsReceived   int64 // announcements, no echoes
+	AddAddrsWithPort   int64 // of these, with a port
 	AddAddrsBadMAC     int64 // wrong HMAC: ignored
 	AddAddrsClashing   int64 // the ID belongs to another address: ignored
 	AddAddrsRefused    int64 // an address that no subflow is opened to: echoed
@@ -103,12 +105,16 @@ func (pm *pathManager) announce(now clock.Time, p *path) {
 	if !pm.announces(p) || len(o.list) == maxOurs || slices.ContainsFunc(o.list, func(x announcement) bool { return x.path == p.id }) {
 		return
 	}
-	a := announcement{path: p.id, id: pm.addressID(p.id), addr: p.Local.Addr(), port: p.Local.Port()}
+	a := announcement{path: p.id, addr: p.Local.Addr(), port: p.Local.Port()}
 	if p.Kind == IP {
 		if a.port = pm.initialPort; pm.conn.client {
 			a.port = 0 // nothing listens here: joins are found by their token, whatever their port
 		}
 	}
+	if slices.ContainsFunc(o.list, func(x announcement) bool { return x.addr == a.addr && x.port == a.port }) {
+		return // another path has the same one: once is enough
+	}
+	a.id = pm.addressID(p.id)
 	o.list = append(o.list, a)
 	if o.at == clock.Never {
 		pm.announceNext(now)
@@ -252,6 +258,10 @@ func (c *Conn) takeAddAddr(now clock.Time, sf *Subflow, a *wire.AddAddr) {
 	if a.Echo {
 		pm.takeEcho(now, sf, a)
 		return
+	}
+	n.AddAddrsReceived++
+	if a.Port != 0 {
+		n.AddAddrsWithPort++
 	}
 	// RFC 8684, Section 3.4.1: without the right HMAC it is ignored silently.
 	if want := wire.AddAddrMAC(c.hs.peerKey, c.hs.localKey, a.ID, a.Addr, a.Port); !wire.MACEqual(want[:], a.MAC[:]) {

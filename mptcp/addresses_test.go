@@ -187,3 +187,35 @@ func (w *world) pairs(c *Conn) string {
 	slices.Sort(all)
 	return strings.Join(all, " ")
 }
+
+// Two paths of the server have one address: it is announced once. When the path that was announced is removed, the other one stands in for it, under its own ID
+// (RFC 8684, Section 3.4).
+func TestSharedAddressIsAnnouncedOnce(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	w.link(10 * time.Millisecond)
+	shared := netip.MustParseAddrPort("192.0.2.2:0")
+	first := w.server.AddPath(w.now, Path{Name: "s1", Local: shared})
+	w.server.AddPath(w.now, Path{Name: "s2", Local: shared})
+	var told []string
+	w.tap = func(f *flight) bool {
+		switch seg := f.segment(t); {
+		case !f.toServer && seg.Has(wire.OptAddAddr):
+			told = append(told, fmt.Sprintf("+%d %v", seg.AddAddr.ID, seg.AddAddr.Addr))
+		case !f.toServer && seg.Has(wire.OptRemoveAddr):
+			told = append(told, fmt.Sprintf("-%d", seg.RemoveAddr.IDs[0]))
+		}
+		return true
+	}
+	c, _ := w.connect(w.listen())
+	c.Write(w.now, []byte("hello"))
+	w.run(5 * time.Second)
+	if want := []string{"+1 192.0.2.2"}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+	told = nil
+	w.server.RemovePath(w.now, first)
+	w.run(5 * time.Second)
+	if want := []string{"-1", "+2 192.0.2.2"}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+}

@@ -260,3 +260,18 @@ func TestUndeliverableDataFailsTheConnection(t *testing.T) {
 		t.Errorf("server: %v\n%s", s.Err(), dump(w, s))
 	}
 }
+
+// In plain TCP there are no subflows to speak of: a reset by the peer is just that.
+func TestResetOfPlainTCP(t *testing.T) {
+	w := newWorld(t, Config{NoMPTCP: true}, Config{})
+	w.link(10 * time.Millisecond)
+	c, s := w.connect(w.listen())
+	s.Abort(w.now)
+	w.run(time.Second)
+	if err := c.Err(); err != ErrReset {
+		t.Errorf("%v, want %v", err, ErrReset)
+	}
+	if _, err := c.Read(w.now, make([]byte, 1)); err != ErrReset {
+		t.Errorf("Read: %v, want %v", err, ErrReset)
+	}
+}

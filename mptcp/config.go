@@ -21,7 +21,7 @@ type Config struct {
 	Shards, Shard int // Shards > 1: keys are redrawn until token % Shards == Shard
 
 	SendBuffer         int64 // most bytes of one connection that the application wrote and the peer has not DATA_ACKed; 0: 64 MiB
-	ReceiveBuffer      int64 // largest receive window of one connection; 0: 64 MiB
+	ReceiveBuffer      int64 // largest receive window of one connection; 0: 64 MiB; at least 64 KiB, which a smaller one is raised to, unless FixedReceiveWindow is set
 	InitialReceive     int64 // receive window at the start; 0: 256 KiB
 	FixedReceiveWindow bool  // the window is ReceiveBuffer from the start and never tuned (experiments)
 	HeldLimit          int64 // bytes DATA_ACKed and still held by slow subflows of one connection; beyond it the worst holder is reset; 0: 64 MiB
@@ -30,6 +30,11 @@ type Config struct {
 	// Limits; 0: 65536, 8 (at most 100), 128. Backlog bounds, each for itself, the connections that wait to be accepted and the half-open ones of a listener,
 	// and the half-open joins of a connection. Beyond it SYNs on IP paths are answered with cookies; else the oldest makes room.
 	MaxConns, MaxSubflows, Backlog int
+
+	// FirstPort and PortCount are the row of ports that subflows on IP paths are opened from, where the driver has no others; a PortCount of 0:
+	// all of the dynamic range, 32768 to 65534.
+	FirstPort uint16
+	PortCount int
 
 	Checksums     bool          // ask for DSS checksums (flag A)
 	NoMPTCP       bool          // plain TCP only
@@ -41,7 +46,7 @@ type Config struct {
 	TCPKeepAlive  time.Duration // TCP keep-alive on IP paths; 0: off
 	UserTimeout   time.Duration // how long a connection lives with data that no subflow can deliver; 0: 5 minutes
 	CloseTimeout  time.Duration // how long a connection without any subflow waits for one; 0: 60 s
-	DialTimeout   time.Duration // how long Dial tries before it fails; 0: 2 minutes
+	DialTimeout   time.Duration // how long Dial tries before it fails; 0: 3 minutes, the least that RFC 9293, Section 3.8.3 wants for a SYN
 	RaceDelay     time.Duration // pause between the first SYNs on the paths of a Dial; 0: 100 ms
 	PacingQuantum time.Duration // see tcp.Config
 	MinRTO        time.Duration // see tcp.Config

@@ -192,10 +192,12 @@ func (c *Conn) plainError(err error) error {
 	switch {
 	case err == nil: // a RST in LAST-ACK, for one, which is no error to TCP: but not everything of ours arrived
 		return ErrReset
-	case errors.As(err, &reset) && !reset.Peer:
-		return fmt.Errorf("%w: %v", ErrProtocol, err) // nobody asked for an end
+	case !errors.As(err, &reset):
+		return err
+	case reset.Peer: // there are no subflows to speak of
+		return ErrReset
 	}
-	return err
+	return fmt.Errorf("%w: %v", ErrProtocol, err) // nobody asked for an end
 }
 
 // end finishes the connection: err says why, nil after an orderly close. What was received in order can still be read.

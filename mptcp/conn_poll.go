@@ -66,8 +66,17 @@ func (c *Conn) more(sf *Subflow) bool {
 	return c.snd.waiting() > 0 || !c.snd.reinject.Empty() && !c.fb.sending && !c.reinjectable(sf, 1).Empty()
 }
 
+// tail returns how much new data there is if there is nothing else to send.
+func (c *Conn) tail() int64 {
+	if c.snd.reinject.Empty() {
+		return c.snd.waiting()
+	}
+	return 0
+}
+
 // give pushes one chunk to sf if it can send and there is one for it.
 func (c *Conn) give(now clock.Time, sf *Subflow, reserve int) {
+	sf.tcp.SetTail(c.tail())
 	if !sf.tcp.CanSend(now) {
 		return
 	}

@@ -140,6 +140,7 @@ func (c *Conn) deliver(now clock.Time, sf *Subflow, ch *buffer.Chunk) {
 	if ch.Start < r.next {
 		old := min(end, r.next) - ch.Start
 		c.stats.duplicateIn += old
+		c.stack.counters.DuplicateBytes += old
 		sf.data.stats.duplicateIn += old
 		if end <= r.next {
 			c.stack.pool.Release(ch)
@@ -186,6 +187,7 @@ func (c *Conn) deliverOutOfOrder(now clock.Time, sf *Subflow, ch *buffer.Chunk) 
 	before := r.next
 	added := r.ooo.Insert(c.stack.pool, ch)
 	c.stats.duplicateIn += n - added
+	c.stack.counters.DuplicateBytes += n - added
 	sf.data.stats.duplicateIn += n - added
 	if inOrder {
 		for ch = r.ooo.Pop(r.next); ch != nil; ch = r.ooo.Pop(r.next) {
@@ -196,6 +198,7 @@ func (c *Conn) deliverOutOfOrder(now clock.Time, sf *Subflow, ch *buffer.Chunk) 
 		c.readableAdvanced(now, before, waited)
 	}
 	c.stats.queued(&r.ooo)
+	c.stack.counters.OutOfOrderChunks++
 	if c.stack.cfg.Trace != nil {
 		c.trace(now, -1, trace.OutOfOrder, r.ooo.Bytes(), int64(r.ooo.Len()), r.next, max(0, r.edge-r.next))
 	}

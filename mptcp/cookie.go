@@ -158,13 +158,31 @@ func (s *Stack) fromCookie(now clock.Time, key tuple, r *route) *halfOpen {
 	return h
 }
 
+// refuseCookieless resets the segment in s.in, which belongs to no connection and brings no cookie, unless it belongs to a connection that a cookie of
+// ours may still open: when a peer's first flight is lost, something behind it comes first. The timestamp that it echoes tells. A RST would end that
+// connection, while its first byte comes again and brings the cookie.
+func (s *Stack) refuseCookieless(now clock.Time, key tuple, r *route) {
+	j, seg := &s.cookies, &s.in
+	if now < j.until && r.kind == IP && seg.Flags&(wire.SYN|wire.ACK|wire.RST) == wire.ACK && seg.Options&wire.OptTimestamps != 0 &&
+		s.listenerFor(r.local.Addr(), seg.DstPort) != nil && cookieAge(now, seg.TSEcr, j.offset(&key)) <= 2*cookieSlot {
+		s.counters.DropHalfOpen++
+		return
+	}
+	s.refuse(now, r, seg)
+}
+
+// cookieAge is how long ago, at most 63 ms too long, a SYN/ACK had that timestamp.
+func cookieAge(now clock.Time, ts, offset uint32) time.Duration {
+	return time.Duration(milliseconds(now)-(ts&^cookieTS-offset)) * time.Millisecond
+}
+
 // readTimestamp reads what the echoed timestamp holds, and from it the time of the SYN/ACK, at most 63 ms too early.
 func (h *halfOpen) readTimestamp(now clock.Time, seg *wire.Segment, offset uint32) bool {
-	age := milliseconds(now) - (seg.TSEcr&^cookieTS - offset)
-	if time.Duration(age)*time.Millisecond > 2*cookieSlot {
+	age := cookieAge(now, seg.TSEcr, offset)
+	if age > 2*cookieSlot {
 		return false
 	}
-	h.born = now - clock.Time(age)*clock.Time(time.Millisecond)
+	h.born = now.Add(-age)
 	h.timestampOffset = seg.TSEcr - milliseconds(h.born)
 	h.syn.options |= wire.OptTimestamps
 	h.syn.tsVal = seg.TSVal

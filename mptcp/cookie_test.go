@@ -140,3 +140,44 @@ func TestCookieForged(t *testing.T) {
 		t.Error("the good one is not")
 	}
 }
+
+// What comes of a connection before the packet that brings its cookie back is dropped and not reset, also when another SYN left a half-open connection
+// in the meantime: the peer, which is connected, sends its first byte again.
+func TestCookieAfterALostFlight(t *testing.T) {
+	w, _ := stateless(t, Config{}, Config{})
+	seg := syn(100, 5)
+	seg.Options = wire.OptMSS | wire.OptTimestamps
+	seg.MSS, seg.TSVal = 1400, 5
+	w.now = w.now.Add(time.Second)
+	w.inject(w.links[0], true, seg)
+	segs := w.collect(false)
+	ack := wire.Segment{SrcPort: 100, DstPort: serverPort, Seq: 6, Ack: segs[0].Seq + 1, Flags: wire.ACK, Options: wire.OptTimestamps, TSVal: 30, TSEcr: segs[0].TSVal}
+	late := ack
+	late.Seq += 14000
+	w.now = w.now.Add(20 * time.Millisecond)
+	w.inject(w.links[0], true, late)
+	if segs := w.collect(false); len(segs) != 0 {
+		t.Errorf("answer %v", segs)
+	}
+	for _, l := range w.server.listeners { // there is room again, and a copy of the SYN
+		l.half.first.close()
+	}
+	w.inject(w.links[0], true, seg)
+	if segs := w.collect(false); len(segs) != 1 || segs[0].Ack != 6 || segs[0].Seq+1 == ack.Ack {
+		t.Fatalf("answer %v", segs)
+	}
+	w.inject(w.links[0], true, late)
+	if segs := w.collect(false); len(segs) != 0 {
+		t.Errorf("answer %v", segs)
+	}
+	w.inject(w.links[0], true, ack)
+	if len(w.server.conns) != 1 || len(w.server.halves) != 0 {
+		t.Errorf("%d connections, %d half-open", len(w.server.conns), len(w.server.halves))
+	}
+	other := late // of another connection
+	other.SrcPort++
+	w.inject(w.links[0], true, other)
+	if segs := w.collect(false); len(segs) != 1 || segs[0].Flags != wire.RST {
+		t.Errorf("answer %v", segs)
+	}
+}

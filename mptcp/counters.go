@@ -26,6 +26,7 @@ type Counters struct {
 
 	ICMPTooBig, ICMPHard, ICMPSoft int64 // ICMP errors that were believed
 	SubflowResetsSent              int64 // RSTs of subflows
+	SendsTooLarge                  int64 // packets that the machine refused for their size
 
 	// Connections.
 	Dials, DialsConnected, DialsFailed int64
@@ -40,10 +41,11 @@ type Counters struct {
 	TimeWaitEvicted                    int64 // TIME-WAIT cut short because of too many
 
 	// Fallback to plain TCP during the handshake, by reason.
-	FallbackNotOffered, FallbackNotAnswered, FallbackSYN, FallbackThirdPacket int64
+	FallbackConfigured, FallbackNotOffered, FallbackNotAnswered, FallbackSYN, FallbackThirdPacket int64
 
 	// Joins.
 	JoinsSent, JoinsSentUp, JoinsSentRefused, JoinsSentFailed                    int64 // as initiator: attempts, successes, answered by RST, never answered or invalid
+	JoinsSentDropped                                                             int64 // as initiator: attempts whose connection or path ended first
 	JoinsReceived, JoinsReceivedUp, JoinUnknownToken, JoinBadMAC, JoinRefusedMax int64 // as listener: SYNs, successes, refusals
 	JoinRefusedState                                                             int64 // as listener: the connection is closing, fell back, or said flag C
 
@@ -52,8 +54,25 @@ type Counters struct {
 	ResetReasonsIn  [7]int64 // MP_TCPRST received
 	PathProbes      int64    // probes of silent paths
 
+	OptionCounters
 	DataCounters
 	AddressCounters
+}
+
+// OptionCounters count MPTCP's options of handshakes as they pass, and subflows that fall silent and come back.
+type OptionCounters struct {
+	CapableSYNsSent        int64 // SYNs with MP_CAPABLE, repetitions included
+	CapableSYNACKsReceived int64 // SYN/ACKs with MP_CAPABLE that made a connection MPTCP
+	CapableSYNsReceived    int64 // SYNs with an MP_CAPABLE at a listener
+	CapableACKsReceived    int64 // third packets with both keys
+	JoinSYNsBackup         int64 // as listener: MP_JOINs that ask for a backup
+	JoinSYNACKsReceived    int64 // as initiator: MP_JOINs with the right HMAC
+	JoinSYNACKsBackup      int64 // ... that ask for a backup
+	JoinSYNACKsBadMAC      int64 // ... with a wrong HMAC; JoinBadMAC counts them too
+	InfiniteSent           int64 // infinite mappings, repetitions included
+	InfiniteReceived       int64 // infinite mappings obeyed
+	StaleSubflows          int64 // retransmission timers that expired while the subflow still counted as alive
+	RecoveredSubflows      int64 // silent subflows that answered again
 }
 
 // Counters returns the Stack's counters; they go on counting.

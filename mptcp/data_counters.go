@@ -16,6 +16,8 @@ type DataCounters struct {
 	StrippedResets     int64 // subflows reset because their ACKs came without DATA_ACKs
 	DataAcksBeyond     int64 // DATA_ACKs for data that was never sent
 	DataFINsRefused    int64 // DATA_FINs that cannot be: two different ones, or before data that was received
+	OutOfOrderChunks   int64 // arrivals that had to wait for others
+	DuplicateBytes     int64 // payload received before, on whatever subflow
 	BeyondWindowBytes  int64 // payload beyond the connection's window or behind a DATA_FIN
 	DroppedMemoryBytes int64 // out-of-order payload dropped because of StackMemory
 	FastClosesSent     int64 // connections aborted with MP_FASTCLOSE

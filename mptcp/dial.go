@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"braid/clock"
-	"braid/seq"
 	"braid/wire"
 )
 
@@ -172,8 +171,14 @@ func (s *Stack) newRoute(p *path, remote netip.AddrPort) (route, bool) {
 	return r, false
 }
 
-// ephemeral draws a port of the dynamic range (RFC 6335, Section 6; RFC 6056, Section 3.2 asks for as many as possible).
-func (s *Stack) ephemeral() uint16 { return uint16(32768 + s.entropy32()%(65536-32768-1)) }
+// ephemeral draws a port of the dynamic range (RFC 6335, Section 6; RFC 6056, Section 3.2 asks for as many as possible), or of the
+// configuration's row.
+func (s *Stack) ephemeral() uint16 {
+	if n := s.cfg.PortCount; n > 0 {
+		return s.cfg.FirstPort + uint16(s.entropy32()%uint32(n))
+	}
+	return uint16(32768 + s.entropy32()%(65536-32768-1))
+}
 
 // newTag draws a flow tag that is not in use.
 func (s *Stack) newTag() uint32 {
@@ -184,10 +189,6 @@ func (s *Stack) newTag() uint32 {
 		}
 	}
 }
-
-// iss draws an initial sequence number. RFC 6528 wants it unpredictable to third parties and increasing between incarnations of one
-// connection; here ports and numbers are drawn anew, and what a TIME-WAIT still knows is not reused.
-func (s *Stack) iss() seq.Number { return seq.Number(uint32(s.cfg.Entropy())) }
 
 // target returns the dialled address that sf goes to.
 func (r *race) target(sf *Subflow) netip.AddrPort {
@@ -275,6 +276,7 @@ func (s *Stack) abandonRacer(now clock.Time, sf *Subflow) {
 	sf.tcp.Abort(now)
 	for sf.tcp.PollSegment(now, &s.rstSeg, &s.rstOut, 0, 0) {
 	}
+	s.retired.Add(sf.tcp)
 	sf.setState(gone)
 	s.unlink(sf)
 	s.loseKey(sf)

@@ -214,3 +214,20 @@ func TestDialWithoutPort(t *testing.T) {
 		t.Errorf("%v, %v", err, c.Err())
 	}
 }
+
+// RFC 9293, Section 3.8.3 (TCP-09): unless told otherwise, SYNs are tried for at least three minutes.
+func TestDialIsPatient(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	l := w.link(10 * time.Millisecond)
+	l.down = true
+	w.listen()
+	c := w.dial()
+	w.run(3*time.Minute - time.Second)
+	if c.Err() != nil || l.count[1] < 7 {
+		t.Fatalf("%v after %d SYNs", c.Err(), l.count[1])
+	}
+	w.run(2 * time.Second)
+	if !errors.Is(c.Err(), ErrTimeout) {
+		t.Errorf("%v", c.Err())
+	}
+}

@@ -56,7 +56,8 @@ func (c *Conn) fillData(now clock.Time, sf *Subflow, seg *wire.Segment, out *tcp
 		return
 	}
 	d := &sf.data
-	if d.addrDue && c.fillAddress(now, sf, seg, out) {
+	// An address may be announced anew under another ID: the old one goes first.
+	if d.addrDue && !d.removeDue && c.fillAddress(now, sf, seg, out) {
 		return
 	}
 	dss := &seg.DSS

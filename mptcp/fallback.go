@@ -146,11 +146,16 @@ func (c *Conn) missingDSS(now clock.Time, sf *Subflow, seg *wire.Segment, res tc
 	}
 }
 
-// contradicts reports whether a segment says, after the fallback, that its payload belongs elsewhere: the peer did not fall
-// back and goes on as MPTCP. Nothing can be delivered safely then. After a fallback at the handshake the peer's numbers are not
-// known.
+// contradicts reports whether a segment says, after the fallback, that its payload belongs elsewhere, or, after data without a mapping,
+// that what we had sent before as MPTCP was understood: the peer did not fall back and goes on as MPTCP. Nothing can be delivered
+// safely then, because what it sends again, when our DATA_ACKs fail to come, would be taken for new. After a fallback at the handshake the
+// peer's numbers are not known.
 func (c *Conn) contradicts(sf *Subflow, seg *wire.Segment) bool {
 	dss := &seg.DSS
+	infinite := dss.HasMap && dss.Length == 0
+	if c.fb.reason == FallbackNoMapping && dss.HasAck && !infinite && int32(uint32(dss.DataAck)-uint32(c.hs.localIDSN.At(1))) > 0 {
+		return true
+	}
 	if c.hs.peerIDSN == 0 || !dss.HasMap || dss.Length == 0 || dss.DataFIN && dss.Length == 1 || len(seg.Payload) == 0 { // 0: the handshake brought no key
 		return false
 	}
@@ -159,9 +164,9 @@ func (c *Conn) contradicts(sf *Subflow, seg *wire.Segment) bool {
 }
 
 // firstWindow reports whether no more than a first window of data has come, all in the order of the subflow, and the peer has
-// DATA_ACKed nothing.
+// DATA_ACKed nothing, not even a DATA_FIN.
 func (c *Conn) firstWindow() bool {
-	return c.snd.acked() == 1 && c.rcv.next <= youngBytes && c.rcv.ooo.Empty()
+	return c.snd.acked() == 1 && !c.fin.acked && c.rcv.next <= youngBytes && c.rcv.ooo.Empty()
 }
 
 // startInfinite turns our direction to the infinite mapping: everything that the peer has not DATA_ACKed is sent again as the
@@ -191,6 +196,7 @@ func (c *Conn) startInfinite(now clock.Time, sf *Subflow) {
 
 // fillInfinite declares the infinite mapping: length 0, checksum 0 (RFC 8684, Sections 3.3.1 and 3.7).
 func (c *Conn) fillInfinite(seg *wire.Segment, out *tcp.Out) {
+	c.stack.counters.InfiniteSent++
 	seg.Options |= wire.OptDSS
 	seg.DSS = wire.DSS{
 		HasAck: true, Ack64: c.rcv.ack64, DataAck: c.hs.peerIDSN.At(c.rcv.next),
@@ -212,6 +218,7 @@ func (c *Conn) takeInfinite(now clock.Time, sf *Subflow, sub, data int64) {
 	}
 	f.failAt = clock.Never
 	f.delta, f.begin = data-sub, sub
+	c.stack.counters.InfiniteReceived++
 	sf.data.maps.addInfinite(sub, data)
 	if f.reason == NoFallback {
 		f.reason = FallbackPeer

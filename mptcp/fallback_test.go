@@ -1,6 +1,7 @@
 package mptcp
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -156,5 +157,28 @@ func TestOptionsRemovedLaterOnTheOnlyPath(t *testing.T) {
 	w.run(3 * time.Minute)
 	if c.Err() == nil || s.Err() == nil {
 		t.Errorf("%d bytes read; client %v, server %v\n%s%s", st.read, c.Err(), s.Err(), dump(w, c), dump(w, s))
+	}
+}
+
+// Data that comes without its mapping makes the server fall back, although the client has seen its DATA_FIN and acknowledges it: the client goes on
+// as MPTCP, and will send again what is not DATA_ACKed. The connection ends before that can be taken for new data (FB-06).
+func TestDataAckAfterFallbackEndsTheConnection(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	w.link(15 * time.Millisecond)
+	w.tap = func(f *flight) bool {
+		if seg := f.segment(t); f.toServer && len(seg.Payload) > 0 {
+			strip(t, f)
+		}
+		return true
+	}
+	c, s := w.connect(w.listen())
+	s.CloseWrite(w.now)
+	got := w.stream(c, s, 300_000)
+	w.run(10 * time.Second)
+	if s.fb.reason != FallbackNoMapping || !errors.Is(s.Err(), ErrProtocol) {
+		t.Errorf("the server fell back: %v, and ended with %v", s.fb.reason, s.Err())
+	}
+	if got.eof || got.read == 0 {
+		t.Errorf("%d bytes were read, to the end: %v", got.read, got.eof)
 	}
 }

@@ -114,7 +114,7 @@ func (s *Stack) newHalfOpen(now clock.Time, key tuple, r *route, size int) *half
 	seg := &s.in
 	h := &halfOpen{stack: s, route: *r, key: key, born: now, at: clock.Never, received: size, smallest: size}
 	h.syn.read(seg)
-	h.iss = s.iss()
+	h.iss = s.iss(now, &h.route)
 	h.timestampOffset = uint32(s.cfg.Entropy())
 	if h.kind == UDP {
 		h.env.localTag = s.newTag()
@@ -189,7 +189,14 @@ func (h *halfOpen) handle(now clock.Time, seg *wire.Segment, size int) {
 	case seg.Flags&wire.ACK == 0:
 		s.counters.DropHalfOpen++
 	case seg.Ack != h.iss+1:
-		s.refuse(now, &h.route, seg)
+		// A copy of a SYN that a cookie had answered may have made h. The cookie's third packet is as good as ever, and a RST would end the
+		// peer's connection.
+		if made := s.fromCookie(now, h.key, &h.route); made != nil {
+			h.close()
+			made.complete(now, seg)
+			return
+		}
+		s.refuseCookieless(now, h.key, &h.route)
 	case seg.Seq != next, h.syn.options&wire.OptTimestamps != 0 && seg.Options&wire.OptTimestamps == 0:
 		// Later data that came too early, or nothing of this connection's. What comes next in order will tell (it is sent again).
 		s.counters.DropHalfOpen++
@@ -200,17 +207,20 @@ func (h *halfOpen) handle(now clock.Time, seg *wire.Segment, size int) {
 	}
 }
 
-// handleSYN takes another SYN: a repetition is answered again, another attempt takes the place of this one.
+// handleSYN takes another SYN: a repetition is answered again, another one is challenged, or over UDP takes the place of this one.
 func (h *halfOpen) handleSYN(now clock.Time, seg *wire.Segment, size int) {
 	s := h.stack
 	switch {
 	case seg.Flags&wire.ACK != 0:
 		s.counters.DropHalfOpen++
-	case seg.Seq != h.syn.seq:
+	case seg.Seq != h.syn.seq && h.kind == UDP: // who knows the peer's tag is the peer, and has started anew
 		key, r := h.key, h.route
 		h.close()
 		r.env.localTag = 0
 		s.handleSYN(now, key, &r, size)
+	case seg.Seq != h.syn.seq:
+		s.counters.DropHalfOpen++
+		h.challenge(now)
 	default:
 		h.smallest = size
 		if seg.Options&wire.OptTimestamps != 0 && int32(seg.TSVal-h.syn.tsVal) > 0 {
@@ -224,6 +234,30 @@ func (h *halfOpen) handleSYN(now clock.Time, seg *wire.Segment, size int) {
 		}
 		h.answer()
 	}
+}
+
+// challenge answers a SYN that may not be the peer's, as in every synchronized state (RFC 5961, Section 4.2). A peer that has started anew
+// answers with the RST that makes way for its next SYN; who only guesses cannot take the place of somebody else's handshake.
+func (h *halfOpen) challenge(now clock.Time) {
+	s := h.stack
+	if !s.limiter.allow(now) {
+		s.counters.ResetsLimited++
+		return
+	}
+	b := s.control.next()
+	if b == nil {
+		s.counters.ResetsLimited++
+		return
+	}
+	ack := wire.Segment{
+		SrcPort: h.srcPort, DstPort: h.dstPort, Seq: h.iss + 1, Ack: h.syn.seq + 1, Flags: wire.ACK,
+		Window: uint16(min(s.cfg.initialWindow(), 0xffff)), Options: h.syn.options & wire.OptTimestamps,
+		TSVal: milliseconds(now) + h.timestampOffset, TSEcr: h.syn.tsVal,
+	}
+	if h.syn.options&wire.OptWindowScale != 0 {
+		ack.Window = uint16(min(s.cfg.initialWindow()>>s.cfg.windowScale(), 0xffff))
+	}
+	s.control.add(h.buildBare(&ack, b))
 }
 
 // complete takes the third packet of a connection's handshake.
@@ -247,6 +281,7 @@ func (h *halfOpen) complete(now clock.Time, seg *wire.Segment) {
 	c := s.newConn(now, false)
 	switch {
 	case keys:
+		s.counters.CapableACKsReceived++
 		if h.stateless {
 			s.tokens[h.token] = nil
 		}
@@ -287,6 +322,9 @@ func (h *halfOpen) complete(now clock.Time, seg *wire.Segment) {
 
 // plain makes a connection plain TCP during its handshake.
 func (s *Stack) plain(now clock.Time, c *Conn, reason FallbackReason) {
+	if reason == FallbackConfigured {
+		s.counters.FallbackConfigured++
+	}
 	c.hs.plain, c.hs.noJoins = true, true
 	c.setFallback(now, reason)
 }

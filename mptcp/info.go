@@ -122,6 +122,7 @@ type SubflowInfo struct {
 	Carried                                   int64 // payload in flight or waiting in its tcp
 	Unmapped                                  int64 // payload that waits for its mapping
 	LastHeard                                 clock.Time
+	Silent                                    time.Duration // since LastHeard
 	Up                                        time.Duration // how long it has been there
 
 	TCP tcp.Info
@@ -171,7 +172,7 @@ func (c *Conn) subflowInfo(now clock.Time, sf *Subflow) SubflowInfo {
 		TimedOut: d.stale.timedOut, Overdue: d.stale.overdue,
 		NewBytes: d.stats.newBytes, ReinjectedBytes: d.stats.reinjectedBytes, RedundantBytes: d.stats.copiedBytes,
 		ReceivedBytes: d.stats.receivedBytes, DuplicateBytes: d.stats.duplicateIn,
-		Carried: d.carried.held, Unmapped: d.backlog.unmapped, LastHeard: d.stale.heardAt, Up: now.Sub(sf.opened),
+		Carried: d.carried.held, Unmapped: d.backlog.unmapped, LastHeard: d.stale.heardAt, Silent: now.Sub(d.stale.heardAt), Up: now.Sub(sf.opened),
 	}
 	if p, ok := c.stack.Path(sf.path); ok {
 		w.PathName = p.Name
@@ -199,3 +200,9 @@ func (c *Conn) dataAck() seq.Data { return c.hs.peerIDSN.At(c.rcv.next) }
 // OutOfOrder returns the level of the out-of-order queue: what arrived and waits because an earlier data byte is missing.
 // Unlike Info it may be asked for on every packet.
 func (c *Conn) OutOfOrder() (bytes int64, packets int) { return c.rcv.ooo.Bytes(), c.rcv.ooo.Len() }
+
+// ID is the number of the connection in its Stack and in traces.
+func (c *Conn) ID() uint32 { return c.id }
+
+// Client reports whether this host opened the connection.
+func (c *Conn) Client() bool { return c.client }

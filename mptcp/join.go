@@ -20,6 +20,7 @@ type joinState struct {
 	keysSent                bool  // MP_CAPABLE with the keys was sent at least once
 	plain                   bool  // SYNs go without MPTCP options
 	gaveUp                  bool  // ... because those with them were not answered
+	failed                  bool  // counted as failed
 }
 
 // synRetries lets TCP try for longer than a Dial lasts or the path manager waits: they decide.
@@ -54,16 +55,21 @@ func (sf *Subflow) fillJoinSYN(seg *wire.Segment) {
 func (s *Stack) joinAnswered(now clock.Time, sf *Subflow, seg *wire.Segment) {
 	hs, j := &sf.conn.hs, &seg.Join
 	if !seg.Has(wire.OptMPJoin) || seg.Has(wire.OptMPCapable) || j.Form != wire.JoinSYNACK {
-		s.counters.JoinsSentFailed++
+		s.joinFailed(sf)
 		s.drop(now, sf, wire.ResetMPTCP, false)
 		return
 	}
 	want := wire.JoinMAC(hs.peerKey, hs.localKey, j.Nonce, sf.join.localNonce)
 	if !wire.MACEqual(want[:8], j.MAC[:8]) {
-		s.counters.JoinsSentFailed++
+		s.joinFailed(sf)
 		s.counters.JoinBadMAC++
+		s.counters.JoinSYNACKsBadMAC++
 		s.drop(now, sf, wire.ResetMPTCP, false)
 		return
+	}
+	s.counters.JoinSYNACKsReceived++
+	if j.Backup {
+		s.counters.JoinSYNACKsBackup++
 	}
 	sf.join.remoteNonce = j.Nonce
 	sf.remoteID, sf.backupPeer = j.AddressID, j.Backup
@@ -71,6 +77,12 @@ func (s *Stack) joinAnswered(now clock.Time, sf *Subflow, seg *wire.Segment) {
 	sf.join.mac = [20]byte(mac[:])
 	sf.setState(preEstablished)
 	sf.tcp.RequestAck(now)
+}
+
+// joinFailed counts a join of ours that was never answered, or not as it should.
+func (s *Stack) joinFailed(sf *Subflow) {
+	s.counters.JoinsSentFailed++
+	sf.join.failed = true
 }
 
 // fillJoinACK adds the ACK form of MP_JOIN: the third ACK and its repetitions.
@@ -95,7 +107,7 @@ func (c *Conn) expireJoins(now clock.Time) {
 			continue
 		}
 		if sf.join.ackTries++; sf.join.ackTries > joinAckTries {
-			c.stack.counters.JoinsSentFailed++
+			c.stack.joinFailed(sf)
 			c.stack.drop(now, sf, wire.ResetPerformance, true)
 			continue
 		}
@@ -109,6 +121,9 @@ func (c *Conn) expireJoins(now clock.Time) {
 func (s *Stack) handleJoinSYN(now clock.Time, key tuple, r *route, size int) {
 	seg := &s.in
 	s.counters.JoinsReceived++
+	if seg.Join.Backup {
+		s.counters.JoinSYNsBackup++
+	}
 	c := s.tokens[seg.Join.Token]
 	switch {
 	case c == nil || !c.hs.registered || !c.hs.established:
@@ -211,7 +226,7 @@ func (c *Conn) outdatedBy(path PathID, remoteID uint8) *Subflow {
 
 // connect opens the TCP of a subflow whose first packet is ours.
 func (s *Stack) connect(now clock.Time, sf *Subflow) {
-	sf.iss = s.iss()
+	sf.iss = s.iss(now, &sf.route)
 	cfg := s.tcpConfig(&sf.route)
 	cfg.TimestampOffset = uint32(s.cfg.Entropy())
 	cfg.SYNRetries = synRetries

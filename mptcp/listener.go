@@ -90,6 +90,9 @@ func (s *Stack) handleSYN(now clock.Time, key tuple, r *route, size int) {
 	seg := &s.in
 	s.counters.SYNsReceived++
 	capable, join := seg.Has(wire.OptMPCapable), seg.Has(wire.OptMPJoin)
+	if capable {
+		s.counters.CapableSYNsReceived++
+	}
 	if join && !capable {
 		s.handleJoinSYN(now, key, r, size)
 		return

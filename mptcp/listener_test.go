@@ -175,12 +175,27 @@ func TestHalfOpenSegments(t *testing.T) {
 			t.Errorf("answer %v", segs)
 		}
 	})
-	t.Run("another SYN", func(t *testing.T) {
+	t.Run("another SYN", func(t *testing.T) { // RFC 5961, Section 4.2: it may be anybody's
 		w, synack := open(t)
+		w.now = w.now.Add(time.Millisecond) // its number goes with the clock
 		w.inject(w.links[0], true, syn(1000, 7777))
 		segs := w.collect(false)
-		if len(segs) != 1 || segs[0].Seq == synack.Seq || segs[0].Ack != 7778 || len(w.server.halves) != 1 || len(w.server.tokens) != 1 {
+		if len(segs) != 1 || segs[0].Flags != wire.ACK || segs[0].Seq != synack.Seq+1 || segs[0].Ack != 101 || len(w.server.halves) != 1 {
 			t.Errorf("answer %v, %d half-open", segs, len(w.server.halves))
+		}
+		rst := syn(1000, segs[0].Ack) // of a peer that started anew
+		rst.Flags = wire.RST
+		w.inject(w.links[0], true, rst)
+		w.inject(w.links[0], true, syn(1000, 7777))
+		segs = w.collect(false)
+		if len(segs) != 1 || segs[0].Seq == synack.Seq || segs[0].Ack != 7778 || len(w.server.halves) != 1 || len(w.server.tokens) != 1 {
+			t.Errorf("then %v, %d half-open", segs, len(w.server.halves))
+		}
+		for range 1000 {
+			w.inject(w.links[0], true, syn(1000, 9999))
+		}
+		if n := len(w.collect(false)); n > limiterBurst {
+			t.Errorf("%d challenges at once", n)
 		}
 	})
 	t.Run("not answered", func(t *testing.T) {

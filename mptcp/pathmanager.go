@@ -166,6 +166,11 @@ func (pm *pathManager) pathRemoved(now clock.Time, id PathID) {
 	} else if n, ok := pm.ids.free(id); ok {
 		pm.withdraw(now, n)
 	}
+	if c := pm.conn; c.hs.confirmed && !c.hs.noJoins && !c.hs.plain {
+		for _, p := range c.stack.paths {
+			pm.announce(now, p) // one that has the same address, for which the removed one stood
+		}
+	}
 	pm.useAnnounced(now)
 }
 
@@ -306,7 +311,7 @@ func (pm *pathManager) watchOpening(now clock.Time, sf *Subflow) {
 	}
 	e := pm.entry(sf.path, sf.remote)
 	if e == nil || int(sf.join.syns) >= synsPerJoin {
-		c.stack.counters.JoinsSentFailed++
+		c.stack.joinFailed(sf)
 		c.stack.abandon(now, sf, ErrTimeout)
 		if e != nil {
 			e.next = now

@@ -90,6 +90,10 @@ func (c *Conn) takeRemoveAddr(now clock.Time, r *wire.RemoveAddr) {
 			n.RemoveAddrsUnknown++
 		}
 	}
+	if !c.hs.noJoins {
+		c.pm.useAnnounced(now) // the same address may be known under another ID
+		c.pm.open(now)
+	}
 	c.stack.rearm(c)
 }
 

@@ -54,6 +54,7 @@ type Stack struct {
 	joining  int  // half-open joins
 	accepted bool // deliver found the segment acceptable, or a genuine repetition: where it came from may be the peer's new address
 	counters Counters
+	retired  tcp.Totals // of subflows that are gone
 	events   eventQueue
 }
 
@@ -146,7 +147,7 @@ func (cfg Config) withDefaults() Config {
 	dur(&cfg.KeepAlive, 20*time.Second)
 	dur(&cfg.UserTimeout, 5*time.Minute)
 	dur(&cfg.CloseTimeout, time.Minute)
-	dur(&cfg.DialTimeout, 2*time.Minute)
+	dur(&cfg.DialTimeout, 3*time.Minute) // RFC 9293, Section 3.8.3: at least
 	dur(&cfg.RaceDelay, 100*time.Millisecond)
 	dur(&cfg.MSL, 30*time.Second)
 	return cfg

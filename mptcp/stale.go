@@ -28,6 +28,7 @@ func (c *Conn) heard(now clock.Time, sf *Subflow) {
 	if st.timedOut && sf.tcp.Backoffs() == 0 {
 		// Fresh evidence: the path works again and is used at once.
 		st.timedOut = false
+		c.stack.counters.RecoveredSubflows++
 		c.group.Silence(sf.id, false)
 		c.views.changed()
 	}
@@ -41,6 +42,7 @@ func (c *Conn) checkTimedOut(now clock.Time, sf *Subflow) {
 		return
 	}
 	st.timedOut = true
+	c.stack.counters.StaleSubflows++
 	c.group.Silence(sf.id, true)
 	c.views.changed()
 	if c.state == connOpen && len(c.subflows) > 1 && !c.fb.any() {

@@ -239,6 +239,9 @@ func (s *Stack) leave(now clock.Time, sf *Subflow) {
 		s.detach(now, sf, nil)
 	case state == tcp.SynSent:
 		s.abandon(now, sf, ErrAborted)
+	case sf.conn.err == ErrAborted && (state == tcp.FinWait1 || state == tcp.FinWait2):
+		// RFC 9293, Section 3.10.5: the peer may still send, and has to know that nobody takes it.
+		s.drop(now, sf, wire.ResetUnspecified, false)
 	case (state >= tcp.FinWait1 && state != tcp.CloseWait || sf.state == closing) && !sf.owesData():
 		s.remnants.add(s, now, sf)
 		s.detach(now, sf, nil)
@@ -308,6 +311,9 @@ func (s *Stack) detach(now clock.Time, sf *Subflow, err error) {
 		}
 		c.trace(now, int16(sf.id), trace.SubflowState, int64(from), int64(tcp.Closed), reason)
 	}
+	if sf.tcp != nil {
+		s.retired.Add(sf.tcp)
+	}
 	sf.setState(gone)
 	s.unlink(sf)
 	s.loseKey(sf)
@@ -322,9 +328,7 @@ func (s *Stack) detach(now clock.Time, sf *Subflow, err error) {
 	} else {
 		c.removeSubflow(sf)
 		c.leaveGroup(sf.id)
-		if !sf.initial && (sf.peerReset || errors.Is(err, ErrRefused) || errors.Is(err, ErrReset)) {
-			s.counters.JoinsSentRefused++
-		}
+		s.countLostJoin(sf, was, err)
 	}
 	switch {
 	case c.finished:
@@ -335,6 +339,19 @@ func (s *Stack) detach(now clock.Time, sf *Subflow, err error) {
 	}
 	s.wake(c)
 	s.rearm(c)
+}
+
+// countLostJoin counts a subflow that ended before it carried data.
+func (s *Stack) countLostJoin(sf *Subflow, was subflowState, err error) {
+	switch {
+	case sf.initial || was == synReceived || sf.join.failed:
+	case sf.peerReset || errors.Is(err, ErrRefused) || errors.Is(err, ErrReset):
+		s.counters.JoinsSentRefused++
+	case errors.Is(err, ErrTimeout):
+		s.counters.JoinsSentFailed++
+	default:
+		s.counters.JoinsSentDropped++
+	}
 }
 
 // removeSubflow takes sf out of c.subflows.

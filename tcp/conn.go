@@ -98,7 +98,7 @@ func (c *Conn) NextReleased() (Chunk, bool) { return c.snd.nextReleased() }
 // NextLost returns the next chunk, or part of one, that was marked lost since the last call. false: there is none.
 func (c *Conn) NextLost() (Chunk, bool) { return c.snd.nextLost() }
 
-// CanSend reports whether a new full segment could leave now: state, congestion window, the peer's window and the pacer
+// CanSend reports whether a new full segment, or all that SetTail told of, could leave now: state, congestion window, the peer's window and the pacer
 // allow it and no retransmission waits. It is also true when a tail loss probe wants new payload.
 func (c *Conn) CanSend(now clock.Time) bool {
 	return pushStates.has(c.state) && !c.end.aborting && c.snd.canSend(now)
@@ -141,6 +141,10 @@ func (c *Conn) SetMore(more bool) {
 		c.snd.setMore(more)
 	}
 }
+
+// SetTail says how many bytes the owner has to send, so that CanSend knows what fits into a window of less than a segment: the last of the data
+// leaves if all of it does (RFC 9293, Section 3.8.6.2.1). 0: it may be as much as a segment.
+func (c *Conn) SetTail(n int64) { c.snd.tail = n }
 
 // SetBlocked says that the owner has data that it did not push because a window of the peer's forbids it, the one that CanSend knows or
 // one that several Conns share. While nothing is outstanding the window is then probed (RFC 9293, Section 3.8.6.1).

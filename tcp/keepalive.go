@@ -19,6 +19,7 @@ type keepalive struct {
 	at         clock.Time // when to look again; Never: off
 	unanswered int        // probes since the peer was heard last
 	due        bool       // a probe is to be sent at the next poll
+	probes     int64      // sent since the start
 }
 
 // startKeepAlive begins to watch an established connection.

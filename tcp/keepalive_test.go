@@ -25,6 +25,9 @@ func TestKeepAlive(t *testing.T) {
 		s.now = s.c.lastHeard
 		s.c.keep.at = s.now.Add(2 * time.Hour)
 	}
+	if n := s.c.keep.probes; n != 3 {
+		t.Errorf("%d probes counted", n)
+	}
 }
 
 // Segments that arrive put the probe off, without moving the timer each time.

@@ -35,6 +35,7 @@ func (c *Conn) PollSegment(now clock.Time, seg *wire.Segment, out *Out, reserveD
 	if c.keep.due {
 		// RFC 9293, Section 3.8.4: a sequence number below what the peer expects makes it answer.
 		c.keep.due = false
+		c.keep.probes++
 		c.pollEmpty(now, seg, out, c.snd.una()-1, reserveAck)
 		return true
 	}

@@ -11,9 +11,11 @@ type persist struct {
 	unanswered int  // probes since the peer was heard last
 	due        bool // an empty probe is to be sent
 	override   bool // the window is open but small: send what fits (the override timeout of silly-window avoidance)
+
+	probes int64 // sent since the start
 }
 
-func (p *persist) init() { *p = persist{at: clock.Never} }
+func (p *persist) init() { *p = persist{at: clock.Never, probes: p.probes} }
 
 // stop ends the wait: the window opened, or there is nothing left to send.
 func (p *persist) stop() { p.init() }
@@ -24,7 +26,7 @@ func (s *sender) windowClosed() bool {
 		return false
 	}
 	if !s.q.hasUnsent() {
-		return s.blocked || s.more && !s.worthSending(s.pushedEnd, int64(s.mss))
+		return s.blocked || s.more && !s.worthSending(s.pushedEnd, s.nextLen())
 	}
 	r := &s.q.slab[s.q.at(s.q.unsent)]
 	return !s.worthSending(r.start, min(r.space(), int64(s.mss)))
@@ -73,6 +75,7 @@ func (s *sender) wantsWindowProbe(clock.Time) bool { return s.persist.due }
 func (s *sender) windowProbeSent(now clock.Time) {
 	p := &s.persist
 	p.due = false
+	p.probes++
 	p.backoff++
 	p.unanswered++
 	p.at = now.Add(s.rtt.backedOff(p.backoff))

@@ -46,6 +46,9 @@ func TestZeroWindowProbes(t *testing.T) {
 	if b.s.persist.at != clock.Never || b.s.persist.backoff != 0 {
 		t.Fatalf("persist timer still runs: %+v", b.s.persist)
 	}
+	if n := b.s.persist.probes; n != 4 {
+		t.Errorf("%d probes counted", n)
+	}
 }
 
 // Answered probes keep the connection for ever, unanswered ones do not (R2, RFC 9293, Section 3.8.3).
@@ -143,4 +146,27 @@ func TestWindowShrinks(t *testing.T) {
 	}
 	b.windowUpdate(5, 10000)
 	b.wantSent("open again", 5)
+}
+
+// TCP-14 (RFC 9293, Section 3.8.6.2.1): the last of the data leaves if all of it fits into a window of less than a segment, and does not wait for
+// the persist timer.
+func TestTailLeavesThroughASmallWindow(t *testing.T) {
+	b := newBench(t)
+	b.send(2)
+	b.advance(100 * ms)
+	b.windowUpdate(2, 0)
+	b.s.setMore(true)
+	for _, c := range []struct {
+		tail, window int64
+		want         bool
+	}{{100, 99, false}, {100, 100, true}, {0, 100, false}, {testMSS + 1, 100, false}, {0, testMSS, true}} {
+		b.s.tail = c.tail
+		b.windowUpdate(2, c.window)
+		if got := b.s.canSend(b.now); got != c.want {
+			t.Errorf("%d bytes to send, window %d: can send %t", c.tail, c.window, got)
+		}
+		if closed := b.s.windowClosed(); closed == c.want {
+			t.Errorf("%d bytes to send, window %d: closed %t", c.tail, c.window, closed)
+		}
+	}
 }

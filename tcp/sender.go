@@ -77,8 +77,9 @@ type sender struct {
 	maxWindow int64 // the largest window the peer has offered (RFC 9293, Section 3.8.6.2.1)
 	smallEnd  int64 // end of the last segment sent that was not full (Minshall's Nagle)
 	finPushed bool
-	more      bool // the owner has more than it pushed
-	blocked   bool // the owner's data waits for the connection-level window
+	more      bool  // the owner has more than it pushed
+	tail      int64 // how much that is if it is less than a segment and will not become more soon; 0: a segment or more
+	blocked   bool  // the owner's data waits for the connection-level window
 
 	ownsRecovery bool // the controller's answers, as of the last event
 	paced        bool

@@ -46,14 +46,14 @@ func (s *sender) fits(n int64) bool {
 	return flight+n <= s.window() || flight == 0
 }
 
-// canSend reports whether a new full segment could leave now, after everything that was pushed.
+// canSend reports whether a new full segment, or all that the owner has, could leave now, after everything that was pushed.
 func (s *sender) canSend(now clock.Time) bool {
 	s.now = now
 	if s.finPushed || s.q.lost.first != none {
 		return false
 	}
 	waiting := s.q.bytes[recUnsent]
-	if !s.worthSending(s.pushedEnd, int64(s.mss)) {
+	if !s.worthSending(s.pushedEnd, s.nextLen()) {
 		s.armPersist(now)
 		return false
 	}
@@ -65,6 +65,14 @@ func (s *sender) canSend(now clock.Time) bool {
 		return s.inFlight()+n <= s.window() && n <= s.pacer.room(now)
 	}
 	return s.fits(int64(s.mss)) && s.pass(now, s.mss)
+}
+
+// nextLen is the length of the segment that the owner would push next.
+func (s *sender) nextLen() int64 {
+	if s.tail > 0 && s.tail < int64(s.mss) {
+		return s.tail
+	}
+	return int64(s.mss)
 }
 
 // room returns how many new bytes could leave now by windows and pacer, beside what was pushed.
