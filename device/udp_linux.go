@@ -227,12 +227,15 @@ func (u *UDP) Write(t Train) error {
 		most = max(MaxTrain/t.Size, 1) * t.Size
 	}
 	var first error
-	for len(t.Data) > 0 {
-		n := min(len(t.Data), most)
-		if err := p.sendTrain(t.Data[:n], t.Size); err != nil && first == nil {
+	for rest := t.Data; len(rest) > 0; {
+		n := min(len(rest), most)
+		if err := p.sendTrain(rest[:n], t.Size); err != nil && first == nil {
 			first = err
 		}
-		t.Data = t.Data[n:]
+		rest = rest[n:]
+	}
+	if first == ErrTooLarge {
+		return p.tooLarge(t.Data[:min(t.Size, len(t.Data))])
 	}
 	return first
 }

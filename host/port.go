@@ -25,8 +25,11 @@ type port struct {
 	end   int
 	size  int // bytes of its packets, the last one excepted
 	to    netip.AddrPort
-	done  bool  // a shorter packet has ended the train
-	err   error // the device has failed
+	done  bool // a shorter packet has ended the train
+
+	large    int            // MTU that the device named when it refused a packet for its size; 0: none that the Stack does not know
+	largeFor netip.AddrPort // where that packet went
+	err      error          // the device has failed
 }
 
 func newPort(dev device.Device, mtu int) *port {
@@ -85,13 +88,22 @@ func (p *port) put(n int, to netip.AddrPort) {
 // flush sends the train.
 func (p *port) flush() {
 	if p.end > p.start && p.err == nil {
-		err := p.dev.Write(device.Train{Data: p.buf[p.start:p.end], Size: p.size, To: p.to})
-		// ErrTooLarge is counted by the device, and the loss is what lowers the subflow's packet size (RFC 8899, Section 4.3).
-		if err != nil && !errors.Is(err, device.ErrTooLarge) {
-			p.err = err
+		if err := p.dev.Write(device.Train{Data: p.buf[p.start:p.end], Size: p.size, To: p.to}); err != nil {
+			p.failed(err)
 		}
 	}
 	p.start = p.end
+}
+
+// failed keeps what a device says about a train.
+func (p *port) failed(err error) {
+	var large *device.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		p.large, p.largeFor = large.MTU, p.to
+	case !errors.Is(err, device.ErrTooLarge): // without a size, the loss lowers the subflow's (RFC 8899, Section 4.3)
+		p.err = err
+	}
 }
 
 // reset sends the train and starts again at the front of the buffer, which is still in the cache.
@@ -122,15 +134,26 @@ func (e *Engine) drain(now clock.Time) {
 		}
 		to.put(pkt.Len, pkt.To)
 	}
+	refused := false
 	for _, p := range e.ports {
 		if p == nil {
 			continue
 		}
 		p.reset()
+		if p.large > 0 {
+			refused = true
+			for _, id := range p.ids {
+				e.stack.HandleTooLarge(now, id, p.largeFor, p.large)
+			}
+			p.large = 0
+		}
 		if p.err != nil {
 			e.lost(now, p, p.err) // drains again: the Stack moves the path's data to others
 			return
 		}
+	}
+	if refused {
+		e.drain(now) // what was too large goes again in smaller packets
 	}
 }
 

@@ -1,6 +1,8 @@
 package mptcp
 
 import (
+	"net/netip"
+
 	"braid/clock"
 	"braid/tcp"
 	"braid/wire"
@@ -36,6 +38,21 @@ func (s *Stack) handleICMP(now clock.Time, ip *wire.IP) {
 	}
 	s.wake(sf.conn)
 	s.rearm(sf.conn)
+}
+
+// HandleTooLarge says that a packet on a path to an address was not sent because packets beyond mtu bytes (as Path.MTU counts) do not leave the machine
+// (EMSGSIZE). The subflows that go there send again in smaller ones.
+func (s *Stack) HandleTooLarge(now clock.Time, id PathID, to netip.AddrPort, mtu int) {
+	s.counters.SendsTooLarge++
+	for _, c := range s.conns {
+		for _, sf := range c.subflows {
+			if sf.path == id && sf.state != gone && (sf.kind == IP || sf.env.to == to) {
+				sf.tcp.HandleMTU(now, mtu)
+			}
+		}
+		s.wake(c)
+		s.rearm(c)
+	}
 }
 
 // inFlight reports whether the sequence number of a quoted packet is one that is not acknowledged.

@@ -80,3 +80,29 @@ func TestICMPTooBig(t *testing.T) {
 		t.Errorf("fallback %v", m.Fallback)
 	}
 }
+
+// The machine refuses packets beyond a size on one path: the subflow over it sends smaller ones at once, others stay as they are.
+func TestHandleTooLarge(t *testing.T) {
+	w := newWorld(t, Config{}, Config{})
+	l := w.linkUDP(10 * time.Millisecond)
+	w.linkUDP(10 * time.Millisecond)
+	c, s := w.connect(w.listen())
+	w.transfer(c, s, 100_000, time.Minute)
+	w.client.HandleTooLarge(w.now, l.client, netip.MustParseAddrPort("203.0.113.1:9"), 1300) // nobody's destination
+	for _, sf := range c.subflows {
+		if sf.tcp.MTU() != 1500 {
+			t.Errorf("subflow %d: %d", sf.id, sf.tcp.MTU())
+		}
+	}
+	w.client.HandleTooLarge(w.now, l.client, l.serverAddr, 1300)
+	if a, b := c.subflows[0].tcp.MTU(), c.subflows[1].tcp.MTU(); a != 1300 || b != 1500 {
+		t.Errorf("sizes %d and %d", a, b)
+	}
+	w.client.HandleTooLarge(w.now, l.client, l.serverAddr, 40) // not below the floor (RFC 1191, Section 3)
+	if got := c.subflows[0].tcp.MTU(); got < 576 {
+		t.Errorf("size %d", got)
+	}
+	if n := w.client.counters.SendsTooLarge; n != 3 {
+		t.Errorf("counted %d times", n)
+	}
+}

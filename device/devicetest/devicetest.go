@@ -201,7 +201,7 @@ func (p *Port) sending(to netip.AddrPort, data []byte) (bool, error) {
 	}
 	if len(data)+overhead > p.opts.MTU {
 		p.count.TooLarge++
-		return false, device.ErrTooLarge
+		return false, &device.TooLargeError{MTU: p.opts.MTU}
 	}
 	p.count.Sent++
 	p.count.SentCalls++
