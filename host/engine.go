@@ -160,6 +160,11 @@ func (e *Engine) removePath(now clock.Time, id mptcp.PathID) {
 func (e *Engine) Paths() []PathInfo {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.pathInfos()
+}
+
+// pathInfos is Paths under the lock.
+func (e *Engine) pathInfos() []PathInfo {
 	var all []PathInfo
 	for id, port := range e.ports {
 		if port == nil {

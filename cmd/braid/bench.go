@@ -31,7 +31,8 @@ type benchCmd struct {
 	Interval float64 `short:"i" default:"1" placeholder:"SECONDS" help:"How often to print; 0 only at the end."`
 	MTU      int     `default:"1500" help:"Largest IP packet to send."`
 	Profile  string  `hidden:"" help:"Write a CPU profile."`
-	JSON     bool    `name:"json" help:"Print the result as JSON and nothing else."`
+	monitor  *braid.Monitor
+	JSON     bool `name:"json" help:"Print the result as JSON and nothing else."`
 	pathFlags
 	stackFlags
 	wireFlags
@@ -76,7 +77,7 @@ func (c *benchCmd) Run(ctx context.Context) error {
 	case c.Paths < 1 || c.Paths > 8:
 		return fmt.Errorf("--paths %d: must be 1 to 8", c.Paths)
 	case c.Loopback && c.Via != "udp":
-		return errors.New("--loopback is over UDP: measure TUN interfaces with a --server at one and a client at another")
+		return errors.New("--loopback is over UDP: measure --via tun and raw with a --server in one place and a client in another")
 	case c.MTU < 1280 || c.MTU > 65535:
 		return fmt.Errorf("--mtu %d: must be 1280 to 65535", c.MTU)
 	}
@@ -94,6 +95,11 @@ func (c *benchCmd) Run(ctx context.Context) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	if c.Server || c.Loopback || c.To != "" {
+		var shared braid.Config // both ends of --loopback
+		defer monitored(&shared)()
+		c.monitor = shared.Monitor
+	}
 	switch {
 	case c.Server:
 		return c.serve(ctx, c.Listen, nil)
@@ -110,7 +116,7 @@ func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.
 
 func (c *benchCmd) config() *braid.Config {
 	cfg := config(c.stackFlags, c.pathFlags, c.wireFlags)
-	cfg.MTU = c.MTU
+	cfg.MTU, cfg.Monitor = c.MTU, c.monitor
 	return cfg
 }
 
@@ -135,7 +141,9 @@ func (c *benchCmd) loopback(ctx context.Context) error {
 
 func (c *benchCmd) serve(ctx context.Context, at string, ready chan<- net.Addr) error {
 	cfg := c.config()
-	cfg.Interfaces, cfg.Backup = nil, nil
+	if c.Loopback {
+		cfg.Interfaces, cfg.Backup = nil, nil // those are the client's
+	}
 	l, err := cfg.Listen(ctx, at)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime/debug"
 	"strings"
@@ -29,18 +30,22 @@ Examples:
   braid send holiday.tar server.example:9000         send one over every network there is
   braid bench --server --listen :9001                measure, this end
   braid bench server.example:9001 -t 10              ... and that
+  braid stat                                         what running ones do: connections, subflows, counters
   braid sim examples/two-paths.toml --json           run a scenario in the simulator
+  braid emulate --path dsl:rate=16mbit,delay=15ms -- bash   a real link for any program (Linux, root)
   braid paper all --quick                            the paper's figures and verdicts, roughly`
 
 // cli is the command line.
 type cli struct {
-	Send  sendCmd  `cmd:"" help:"Send a file to a braid recv, over every network there is; resumes when run again."`
-	Recv  recvCmd  `cmd:"" help:"Receive files."`
-	Bench benchCmd `cmd:"" help:"Measure throughput between two ends, or over loopback in one process."`
-	Sim   simCmd   `cmd:"" help:"Run a scenario file in the simulator."`
-	Paper paperCmd `cmd:"" help:"Run the experiments of the paper and judge its claims."`
-	Tun   tunCmd   `cmd:"" help:"Make and remove TUN interfaces for --via tun (Linux, root)."`
-	Demo  demoCmd  `cmd:"" help:"Send a real file over two emulated paths, cut one, bring it back. No privilege, under 40 s."`
+	Send    sendCmd    `cmd:"" help:"Send a file to a braid recv, over every network there is; resumes when run again."`
+	Recv    recvCmd    `cmd:"" help:"Receive files."`
+	Bench   benchCmd   `cmd:"" help:"Measure throughput between two ends, or over loopback in one process."`
+	Stat    statCmd    `cmd:"" help:"Show connections, subflows and counters of running braid processes."`
+	Sim     simCmd     `cmd:"" help:"Run a scenario file in the simulator."`
+	Paper   paperCmd   `cmd:"" help:"Run the experiments of the paper and judge its claims."`
+	Emulate emulateCmd `cmd:"" help:"Run programs, or the kernel's own MPTCP, over emulated links between two network namespaces (Linux, root)."`
+	Tun     tunCmd     `cmd:"" help:"Make and remove TUN interfaces for --via tun (Linux, root)."`
+	Demo    demoCmd    `cmd:"" help:"Send a real file over two emulated paths, cut one, bring it back. No privilege, under 40 s."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }
@@ -80,7 +85,7 @@ type pathFlags struct {
 
 // wireFlags choose what the segments travel in; Send, Recv and Bench share them.
 type wireFlags struct {
-	Via string   `enum:"udp,tun" default:"udp" help:"What segments travel in: udp, or tun: IP packets through TUN interfaces, as the kernel's TCP and MPTCP speak them (Linux; see braid tun)."`
+	Via string   `enum:"udp,tun,raw" default:"udp" help:"What segments travel in: udp; or IP packets, as the kernel's TCP and MPTCP speak them (Linux): tun: through TUN interfaces (see braid tun); raw: from this machine's own addresses (root or CAP_NET_RAW)."`
 	Tun []string `sep:"none" placeholder:"NAME=ADDR[,ADDR]" help:"With --via tun: interface, and this program's addresses behind it; repeat for several."`
 }
 
@@ -101,7 +106,7 @@ func (f wireFlags) check() error {
 }
 
 func config(s stackFlags, p pathFlags, w wireFlags) *braid.Config {
-	return &braid.Config{Interfaces: p.Path, Backup: p.Backup, TUN: w.Tun, Congestion: s.CC, Scheduler: s.Scheduler}
+	return &braid.Config{Interfaces: p.Path, Backup: p.Backup, TUN: w.Tun, Raw: w.Via == "raw", Congestion: s.CC, Scheduler: s.Scheduler}
 }
 
 func version() string {
@@ -131,6 +136,9 @@ func main() {
 			os.Exit(130)
 		}
 		fmt.Fprintln(os.Stderr, "braid:", err)
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
+			os.Exit(exit.ExitCode()) // of a command that was run for the caller
+		}
 		os.Exit(1)
 	}
 }

@@ -20,13 +20,16 @@ type recvCmd struct {
 	Once    bool   `help:"Exit after one file; the exit code says whether it arrived whole."`
 	Replace bool   `help:"Overwrite files of the same name."`
 	JSON    bool   `name:"json" help:"Print each result as a line of JSON and no progress."`
+	pathFlags
 	stackFlags
 	wireFlags
 }
 
 // Help is the long help.
 func (*recvCmd) Help() string {
-	return `Example: braid recv --listen :9000 --dir inbox
+	return `Examples:
+  braid recv --listen :9000 --dir inbox
+  braid recv --via raw --path eth0    past the kernel's TCP, at eth0's own addresses (Linux, root or CAP_NET_RAW)
 
 A file is kept as NAME.part until it is whole and its SHA-256 agrees with the sender's; an interrupted one is resumed when it is sent again.`
 }
@@ -36,7 +39,9 @@ func (c *recvCmd) Run(ctx context.Context) error {
 	if err := errors.Join(c.stackFlags.check(), c.wireFlags.check()); err != nil {
 		return err
 	}
-	l, err := config(c.stackFlags, pathFlags{}, c.wireFlags).Listen(ctx, c.Listen)
+	cfg := config(c.stackFlags, c.pathFlags, c.wireFlags)
+	defer monitored(cfg)()
+	l, err := cfg.Listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}

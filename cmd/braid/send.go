@@ -36,7 +36,9 @@ func (c *sendCmd) Run(ctx context.Context) error {
 	}
 	dialing, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	conn, err := config(c.stackFlags, c.pathFlags, c.wireFlags).Dial(dialing, c.To)
+	cfg := config(c.stackFlags, c.pathFlags, c.wireFlags)
+	defer monitored(cfg)()
+	conn, err := cfg.Dial(dialing, c.To)
 	if err != nil {
 		return err
 	}
