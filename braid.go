@@ -8,7 +8,7 @@
 //	listener, err := braid.Listen(ctx, ":4443")
 //
 // A Config chooses interfaces, congestion control and scheduler. Segments travel inside UDP, so that both ends must run
-// braid; over TUN interfaces (Config.TUN) they are IP packets, and the other end may be a kernel. The protocol is in package mptcp, what drives it in package host; neither is needed for ordinary use.
+// braid; over TUN interfaces (Config.TUN) or past the machine's own TCP (Config.Raw) they are IP packets, and the other end may be a kernel. The protocol is in package mptcp, what drives it in package host; neither is needed for ordinary use.
 package braid
 
 import (
@@ -51,8 +51,13 @@ type Config struct {
 	// TUN, if set, takes the place of all of the above but Backup: segments then travel as IP packets through these TUN interfaces (Linux),
 	// as the kernel's MPTCP and every TCP speak them. Each element is "NAME=ADDRESS" or "NAME=ADDRESS,ADDRESS": an interface and this
 	// program's own addresses behind it, which are none of the machine's. "braid tun up" makes such interfaces; one that does not exist is
-	// created bare. One that is removed is not opened again.
+	// created bare. One that is removed is opened again when it is back.
 	TUN []string
+
+	// Raw, if set, sends segments as IP packets from this machine's own addresses on Interfaces, past its kernel's TCP, as the kernel's MPTCP and
+	// every TCP speak them (Linux; it takes root or CAP_NET_RAW). The kernel keeps quiet about the ports that are in use, and has them back
+	// when the program ends, however it does. See device.Raw and device.Hold.
+	Raw bool
 
 	// Congestion names the congestion control: see package congestion's Names. Empty: "coupledbbr".
 	Congestion string
@@ -63,11 +68,15 @@ type Config struct {
 	// MTU is the largest IP packet to send. 0: that of the interface, 1500 at most.
 	MTU int
 
-	// Watch is how often to look whether interfaces have come or gone. 0: every second; negative: never.
+	// Watch is how often to look whether interfaces have come or gone. 0: every second, or where the system tells (Linux) as soon as they do;
+	// negative: never.
 	Watch time.Duration
 
 	// Log, if set, hears of paths that come and go.
 	Log *slog.Logger
+
+	// Monitor, if set, keeps count of what is opened, for "braid stat" and for the program itself.
+	Monitor *Monitor
 
 	// Stack holds the protocol's own settings: buffers, timeouts, keep-alive. Its Entropy may be nil; Congestion and Scheduler,
 	// if set, take the place of its Group and Scheduler.
@@ -144,7 +153,7 @@ func (c *Config) dial(ctx context.Context, family, address string) (*Conn, error
 	conn, err := w.engine.Dial(ctx, remote, w.order())
 	if err != nil {
 		w.engine.Close()
-		return fail(explain(err, len(c.TUN) > 0))
+		return fail(c.explain(err))
 	}
 	w.settle(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
 	w.start()
@@ -152,14 +161,17 @@ func (c *Config) dial(ctx context.Context, family, address string) (*Conn, error
 }
 
 // explain adds to an error of the protocol what to do about it.
-func explain(err error, tun bool) error {
+func (c *Config) explain(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, mptcp.ErrTimeout):
-		if tun {
+		if len(c.TUN) > 0 {
 			return fmt.Errorf("%w: no answer; is the server running, and does the machine route between it and the TUN interface?", err)
 		}
+		if c.Raw {
+			return fmt.Errorf("%w: no answer; is the server running, and does TCP to that port get through?", err)
+		}
 		return fmt.Errorf("%w: no answer; is the server running, and does UDP to that port get through?", err)
-	case errors.Is(err, mptcp.ErrRefused) && !tun:
+	case errors.Is(err, mptcp.ErrRefused) && len(c.TUN) == 0 && !c.Raw:
 		return fmt.Errorf("%w (braid must listen there: a plain TCP server does not understand it)", err)
 	}
 	return err
@@ -182,6 +194,15 @@ func (c *Config) Listen(ctx context.Context, address string) (*Listener, error) 
 	if len(c.Interfaces) == 0 || !local[0].Addr().IsUnspecified() {
 		for _, addr := range local {
 			w.fixed = append(w.fixed, addr.Addr())
+		}
+	}
+	if c.Raw {
+		if local[0].Addr().IsUnspecified() {
+			w.fixed, w.only4 = nil, local[0].Addr().Is4() // a device has one address
+		}
+		if err := w.holdPort(local); err != nil {
+			w.engine.Close()
+			return fail(err)
 		}
 	}
 	if err := w.openAll(); err != nil {
@@ -219,7 +240,21 @@ func (c *Config) newWatcher(remote []netip.AddrPort) (*watcher, error) {
 		}
 		stack.Scheduler = scheduler
 	}
+	if err := c.checkRaw(); err != nil {
+		return nil, err
+	}
+	if c.Raw {
+		if err := w.holdBlock(&stack); err != nil {
+			return nil, err
+		}
+	}
 	w.engine = host.NewEngine(host.Config{Stack: stack, AutoClose: true, PathGone: w.gone})
+	if c.Monitor != nil {
+		c.Monitor.watch(w.engine)
+	}
+	if c.Raw {
+		go w.releaseAfter()
+	}
 	return w, nil
 }
 

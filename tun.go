@@ -2,6 +2,7 @@ package braid
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -52,6 +53,28 @@ func (w *watcher) openTUN(name string, own []netip.Addr) error {
 		w.log("path up", c, nil)
 	}
 	return nil
+}
+
+// lookTUNs opens interfaces again that were removed and are back. None is created: whoever removed it may make it anew as it should be.
+func (w *watcher) lookTUNs() {
+	for _, text := range w.cfg.TUN {
+		name, own, err := ParseTUN(text)
+		if err != nil {
+			panic("braid: " + err.Error()) // openTUNs has read it
+		}
+		c := candidate{name: name, iface: name, local: own[0]}
+		open := slices.ContainsFunc(own, func(a netip.Addr) bool {
+			return w.paths[candidate{name: name, iface: name, local: a}] != nil
+		})
+		if open {
+			continue
+		}
+		if _, err := net.InterfaceByName(name); err != nil {
+			delete(w.failed, c)
+			continue
+		}
+		w.opened(c, w.openTUN(name, own))
+	}
 }
 
 // ParseTUN reads an element of Config.TUN: the interface and the stack's addresses behind it.

@@ -13,8 +13,8 @@ import (
 	"braid/mptcp"
 )
 
-// watcher gives an Engine its paths, and looks now and then whether interfaces have come or gone: one that is back gets a new
-// socket, and an address that has changed a new path.
+// watcher gives an Engine its paths, and follows interfaces that come and go: one that is back gets a new socket, and an address that has
+// changed a new path.
 type watcher struct {
 	cfg    Config
 	engine *host.Engine
@@ -25,6 +25,8 @@ type watcher struct {
 	kick   chan struct{} // look now
 
 	mu      sync.Mutex
+	holds   []*device.Hold // with Config.Raw: the ports that are the Stack's
+	only4   bool           // ... and a listener at all IPv4 addresses
 	paths   map[candidate]*path
 	failed  map[candidate]string // what has been said about those that cannot be opened
 	settled bool                 // the connection is established
@@ -84,6 +86,9 @@ func (w *watcher) candidates() ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.cfg.Raw && w.remote == nil {
+		return w.served(have), nil
+	}
 	all := choose(have, w.cfg.Interfaces, w.remote)
 	if w.settled {
 		all = oneFamily(all, w.family4)
@@ -103,6 +108,9 @@ func oneFamily(all []candidate, family4 bool) []candidate {
 
 // open opens the socket of c and adds it to the Engine as a path.
 func (w *watcher) open(c candidate, at int) error {
+	if w.cfg.Raw {
+		return w.openRaw(c, at)
+	}
 	dev, err := device.Open(device.Config{Local: netip.AddrPortFrom(c.local, w.port), Interface: c.iface})
 	if err != nil {
 		return err
@@ -175,40 +183,80 @@ func (w *watcher) gone(id mptcp.PathID, err error) {
 			w.log("path down", c, err)
 		}
 	}
+	w.lookSoon()
+}
+
+// lookSoon asks for a look. It never waits.
+func (w *watcher) lookSoon() {
 	select {
 	case w.kick <- struct{}{}:
-	default:
+	default: // one is asked for already
 	}
 }
 
-// start watches until the Engine is closed.
+// start watches until the Engine is closed. Where the system says when something changes, looking now and then is for what it may have forgotten
+// to say, and for what could not be opened.
 func (w *watcher) start() {
 	every := w.cfg.Watch
+	if every < 0 {
+		return
+	}
+	stop := func() {}
+	if w.system == nil {
+		if s, ok := subscribe(w.lookSoon); ok {
+			stop = s
+			w.lookSoon() // what changed before
+			if every == 0 {
+				every = watchBeside
+			}
+		}
+	}
 	if every == 0 {
 		every = defaultWatch
 	}
-	if every < 0 || len(w.cfg.TUN) > 0 {
-		return
-	}
 	go func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+		defer stop()
 		for {
+			wait := every
+			if w.troubled() {
+				wait = min(every, defaultWatch)
+			}
 			select {
 			case <-w.engine.Done():
 				return
-			case <-tick.C:
+			case <-time.After(wait):
 			case <-w.kick:
 			}
 			w.look()
+			select {
+			case <-w.engine.Done():
+				return
+			case <-time.After(watchPause): // changes come in bursts
+			}
 		}
 	}()
+}
+
+const (
+	watchBeside = 30 * time.Second      // between looks where the system tells of changes
+	watchPause  = 50 * time.Millisecond // between two looks at least
+)
+
+// troubled reports whether something cannot be opened.
+func (w *watcher) troubled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.failed) > 0
 }
 
 // look compares what is open with what should be.
 func (w *watcher) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.cfg.TUN) > 0 {
+		w.lookTUNs()
+		return
+	}
 	want, err := w.candidates()
 	if err != nil {
 		return // the next look may succeed; what is open goes on
@@ -218,16 +266,26 @@ func (w *watcher) look() {
 			w.drop(c, nil)
 		}
 	}
-	for i, c := range want {
-		if w.paths[c] != nil {
-			continue
-		}
-		if err := w.open(c, i); err == nil {
+	for c := range w.failed {
+		if !slices.Contains(want, c) {
 			delete(w.failed, c)
-		} else if w.failed[c] != err.Error() { // once, not every second
-			w.failed[c] = err.Error()
-			w.log("path cannot be opened", c, err)
 		}
+	}
+	for i, c := range want {
+		if w.paths[c] == nil {
+			w.opened(c, w.open(c, i))
+		}
+	}
+}
+
+// opened notes what came of an attempt to open a path.
+func (w *watcher) opened(c candidate, err error) {
+	switch {
+	case err == nil:
+		delete(w.failed, c)
+	case w.failed[c] != err.Error(): // once, not every second
+		w.failed[c] = err.Error()
+		w.log("path cannot be opened", c, err)
 	}
 }
 
