@@ -36,6 +36,9 @@ func (c *Conn) takeReleased(now clock.Time, sf *Subflow) {
 			c.snd.buf.Release(whole.Start, int(whole.Len()))
 		}
 		to = ch.ID + int64(ch.Len)
+		if !c.snd.reinject.Empty() {
+			c.snd.reinject.Remove(seq.Range{Start: ch.ID, End: to}) // it has arrived: nobody else need bring it
+		}
 		if ch.ID <= c.snd.acked() && to > c.snd.acked() {
 			c.snd.sink = sf.path
 		}

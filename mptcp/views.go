@@ -110,6 +110,7 @@ func (c *Conn) fillQueue(sf *Subflow) *schedule.Queue {
 		Window: max(0, s.edge-acked), Holder: -1, Opening: true,
 	}
 	if sf != nil {
+		q.Repairs = s.reinject.Len()
 		q.Reinject = !s.reinject.Empty() && !c.reinjectable(sf, 1).Empty()
 		q.Copyable = c.othersCarry(sf)
 	}

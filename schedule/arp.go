@@ -61,13 +61,14 @@ const (
 //
 // arp_roles.go holds AR, arp_position.go holds P.
 type arp struct {
-	opt   ARPOptions
-	flows table[arpFlow]
-	rr    roundRobin // while every subflow is in startup
-	next  clock.Time // when roles are decided again
-	plan  assignment // PositionAssigned
-	order []int      // scratch: indices of views
-	stale bool       // a subflow is gone: decide again
+	opt     ARPOptions
+	flows   table[arpFlow]
+	rr      roundRobin // while every subflow is in startup
+	next    clock.Time // when roles are decided again
+	plan    assignment // PositionAssigned
+	order   []int      // scratch: indices of views
+	offered float64    // bytes that wait for reinjection
+	stale   bool       // a subflow is gone: decide again
 }
 
 // arpFlow is what is remembered of a subflow between calls.
@@ -76,6 +77,7 @@ type arpFlow struct {
 	role    Assignment
 	flags   uint8
 	arrival float64 // predicted arrival of a packet sent now, seconds from now; at the last Plan
+	rate    float64 // at which it sends, bytes/s
 	live    bool    // neither overdue nor timed out, at the last Plan
 }
 
@@ -125,7 +127,7 @@ func (a *arp) look(views []View) bool {
 		changed = changed || flags != f.flags || !f.planned
 		f.flags = flags
 		f.live = !v.Overdue && !v.TimedOut && usable(views, i)
-		f.arrival = arrival(v)
+		f.arrival, f.rate = arrival(v), sendingRate(v)
 	}
 	return changed
 }
@@ -146,6 +148,7 @@ func planInterval(views []View) time.Duration {
 
 // Pick answers for one subflow: reinjections it would deliver sooner, then new data (in N) or copies (in R).
 func (a *arp) Pick(now clock.Time, q *Queue, views []View, roles []Assignment, i int) Decision {
+	a.offered = float64(q.Repairs)
 	v := &views[i]
 	if !usable(views, i) {
 		return wait()
@@ -209,9 +212,9 @@ func (a *arp) OnSent(now clock.Time, id int, kind Kind, r seq.Range) {
 	a.plan.sent(id, r)
 }
 
-// OnLost offers lost data once to the others if one of them would deliver it sooner than its own subflow, and always if that
-// is not live: what it has outstanding stalls there.
-func (a *arp) OnLost(_ clock.Time, id int, _ seq.Range) bool {
+// OnLost offers lost data once to the others if one of them would deliver it sooner than its own subflow, behind what waits for
+// reinjection already, and always if that is not live: what it has outstanding stalls there.
+func (a *arp) OnLost(_ clock.Time, id int, r seq.Range) bool {
 	own := *a.flows.at(id)
 	if !own.live && a.opt.Overdue {
 		return true
@@ -220,7 +223,8 @@ func (a *arp) OnLost(_ clock.Time, id int, _ seq.Range) bool {
 		return false
 	}
 	for k, other := range a.flows.ids {
-		if f := &a.flows.values[k]; other != id && f.live && f.arrival < own.arrival {
+		if f := &a.flows.values[k]; other != id && f.live && f.rate > 0 && f.arrival+a.offered/f.rate < own.arrival {
+			a.offered += float64(r.Len())
 			return true
 		}
 	}

@@ -54,6 +54,9 @@ func overtake(q *Queue, views []View, roles []Assignment, i int) Decision {
 		}
 		x := sendingRate(w)
 		ahead := own - arrival(w)
+		if x > 0 && !q.Reinject { // what is lost here goes before new data there
+			ahead -= float64(q.Repairs) / x
+		}
 		if x <= 0 || !(ahead > 0) {
 			continue
 		}

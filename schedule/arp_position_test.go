@@ -61,6 +61,22 @@ func TestOvertake(t *testing.T) {
 	}
 }
 
+// What waits for reinjection on the fast subflow goes before the packets that overtake.
+func TestOvertakeBehindRepairs(t *testing.T) {
+	s, _ := ByName("p")
+	h := newHarness(t, s(), view(20*ms, 1000), view(60*ms, 1000))
+	for _, c := range []struct{ repairs, skip int }{{0, 20}, {5, 15}, {20, 0}, {50, 0}} {
+		h.q.Repairs = int64(c.repairs * testMSS)
+		if d := h.pick(1); d.Kind != New || d.Skip != c.skip {
+			t.Errorf("%d packets to repair: %+v, want to leave %d", c.repairs, d, c.skip)
+		}
+	}
+	h.q.Reinject = true
+	if d := h.pick(1); d.Kind != Reinject {
+		t.Fatalf("%+v: what this subflow may repair it does itself", d)
+	}
+}
+
 func TestOvertakeInfinite(t *testing.T) {
 	s, _ := ByName("p")
 	h := newHarness(t, s(), view(20*ms, 1000), view(60*ms, 0))
@@ -101,6 +117,21 @@ func TestOfferLost(t *testing.T) {
 	}
 	if !h.s.OnLost(h.now, 1, h.q.Unsent) {
 		t.Fatal("lost on the slow subflow: the fast one helps")
+	}
+	// 1250 packets/s: 20 ms of advantage are 25 packets.
+	packet := seq.Range{Start: 1, End: 1 + testMSS}
+	taken := 0
+	h.pick(0)
+	for h.s.OnLost(h.now, 1, packet) {
+		taken++
+	}
+	if rate := h.views[0].Rate / testMSS; math.Abs(float64(taken)-0.02*rate) > 1 {
+		t.Fatalf("%d packets offered, want as many as the fast one brings sooner: %.0f", taken, 0.02*rate)
+	}
+	h.q.Repairs = 0
+	h.pick(0)
+	if !h.s.OnLost(h.now, 1, packet) {
+		t.Fatal("those have been sent")
 	}
 	h.s.OnGone(0)
 	h.views = h.views[1:]

@@ -46,6 +46,7 @@ type Queue struct {
 	Edge     int64     // the connection-level right edge: the first data offset the peer has no room for
 	Acked    int64     // every data offset below it is DATA_ACKed
 	Reinject bool      // data waits for reinjection that the asked subflow may carry
+	Repairs  int64     // bytes that wait for reinjection, whoever may carry them
 	Copyable bool      // data is in flight elsewhere, not DATA_ACKed and not carried by the asked subflow; it may turn out to have arrived (see Decision)
 	Holder   int       // ID of the subflow on which the oldest data not DATA_ACKed was first sent, if it is still a member; else -1
 	Opening  bool      // the connection is at its beginning: no subflow has left startup yet
