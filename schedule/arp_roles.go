@@ -108,13 +108,14 @@ func compareDescending(a, b float64, i, j int) int {
 
 // fill chooses N to maximise G = min(sum x, R / T): the connection moves no faster than its members send, and no faster than the
 // receive window R allows when the slowest member leaves holes open for T. N is a prefix of the subflows by T; ties go to
-// the longer one; a change must gain 5 %. Subflows in startup are kept: their rate says nothing yet.
+// the longer one; a change must gain 5 %. While the connection opens subflows in startup are kept: their rate says nothing yet. Later
+// one that fills its queue in startup must not hold the window against the others: copies let it go on just as well.
 func (a *arp) fill(q *Queue, views []View, roles []Assignment) {
 	least := planInterval(views).Seconds()
 	known := a.order[:0]
 	current := true // every known subflow has a role from before
 	for _, i := range a.order {
-		if v := &views[i]; v.Startup || v.SRTT <= 0 || v.Rate <= 0 {
+		if v := &views[i]; v.Startup && q.Opening || v.SRTT <= 0 || v.Rate <= 0 {
 			roles[i] = Assignment{NewData, ReasonStartup}
 			continue
 		}

@@ -171,15 +171,22 @@ func TestFillHysteresis(t *testing.T) {
 }
 
 func TestFillKeepsStartup(t *testing.T) {
-	slow := mbit(250*ms, 1)
+	slow := mbit(250*ms, 4)
 	slow.Startup = true
 	h := newHarness(t, NewARP(ARPOptions{Roles: RolesFill}), mbit(50*ms, 20), slow)
 	h.q.Window = 1000
+	h.q.Opening = true
 	h.advance(50 * ms)
-	h.wantRoles("nn", "a subflow in startup is kept")
+	h.wantRoles("nn", "at the beginning a subflow in startup is kept")
 	if h.roles[1].Reason != ReasonStartup {
 		t.Fatalf("reason %d", h.roles[1].Reason)
 	}
+	h.q.Opening = false
+	h.advance(50 * ms)
+	h.wantRoles("nr", "later it must not hold the window that others can fill")
+	h.q.Window = 1 << 20
+	h.advance(50 * ms)
+	h.wantRoles("nn", "with room for both it carries new data")
 }
 
 // An overdue subflow is redundant at once, not at the next decision, and so until an ACK comes; a timed-out one sends nothing of the
