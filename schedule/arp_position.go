@@ -16,8 +16,9 @@ func sendingRate(v *View) float64 {
 	return x
 }
 
-// staleRate is how many times ahead/x the RTT must be for x to be out of date: BBR's probing alone makes a quarter.
-const staleRate = 1.25
+// staleRate is how many times ahead/x the RTT must be for x to be out of date. BBR's probing makes a quarter for a round in eight; to wait for
+// that quarter costs more where the capacity varies: the receive window is full before a late packet comes.
+const staleRate = 1.1
 
 // arrival predicts when a packet that the subflow sends next will arrive, in seconds from now. What is in flight and waiting, at
 // least what the path itself holds, goes ahead of it at rate x; of the time that takes, half the propagation time is the
