@@ -169,11 +169,12 @@ func (b *BBR) target() int64 {
 	return b.sized(gain, extra)
 }
 
-// setWindow moves the window towards the target, by as much as was acknowledged at most; in recovery it follows losses and
-// conserves packets first.
+// setWindow moves the window towards the target, by as much as was acknowledged at most; in recovery it conserves packets first, and
+// a full flow's follows losses. A share of a flow does not take losses off: it is at home where every round has some, and a window of a few
+// packets that pays for each would hold its probe down, and with it an estimate that is to be a full flow's.
 func (b *BBR) setWindow(s *Sample) {
 	if s.Acked > 0 {
-		if s.Lost > 0 {
+		if s.Lost > 0 && b.share >= 1 {
 			b.window = max(b.window-s.Lost, b.mss)
 		}
 		if b.conserve > 0 {
