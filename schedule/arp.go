@@ -61,14 +61,15 @@ const (
 //
 // arp_roles.go holds AR, arp_position.go holds P.
 type arp struct {
-	opt     ARPOptions
-	flows   table[arpFlow]
-	rr      roundRobin // while every subflow is in startup
-	next    clock.Time // when roles are decided again
-	plan    assignment // PositionAssigned
-	order   []int      // scratch: indices of views
-	offered float64    // bytes that wait for reinjection
-	stale   bool       // a subflow is gone: decide again
+	opt       ARPOptions
+	flows     table[arpFlow]
+	rr        roundRobin // while every subflow is in startup
+	next      clock.Time // when roles are decided again
+	plan      assignment // PositionAssigned
+	order     []int      // scratch: indices of views
+	forecasts []forecast // by position among the views
+	offered   float64    // bytes that wait for reinjection
+	stale     bool       // a subflow is gone: decide again
 }
 
 // arpFlow is what is remembered of a subflow between calls.
@@ -110,12 +111,13 @@ func (a *arp) Plan(now clock.Time, q *Queue, views []View, roles []Assignment) c
 
 // look refreshes what is remembered of the subflows and reports whether any changed its usability.
 func (a *arp) look(views []View) bool {
-	changed := false
+	a.foresee(len(views))
+	changed, lowest := false, lowestRank(views)
 	for i := range views {
 		v := &views[i]
 		f := a.flows.at(v.ID)
-		flags := uint8(1)
-		if usable(views, i) {
+		flags, fit := uint8(1), rank(v) == lowest
+		if fit {
 			flags |= 2
 		}
 		if v.Overdue && a.opt.Overdue {
@@ -126,8 +128,8 @@ func (a *arp) look(views []View) bool {
 		}
 		changed = changed || flags != f.flags || !f.planned
 		f.flags = flags
-		f.live = !v.Overdue && !v.TimedOut && usable(views, i)
-		f.arrival, f.rate = arrival(v), sendingRate(v)
+		f.live = !v.Overdue && !v.TimedOut && fit
+		f.arrival, f.rate = a.forecasts[i].arrival(v), a.forecasts[i].x
 	}
 	return changed
 }
@@ -193,7 +195,7 @@ func (a *arp) pickNew(_ clock.Time, q *Queue, views []View, roles []Assignment, 
 	case PositionAssigned:
 		return a.plan.pick(q, views, roles, i)
 	case PositionOvertake:
-		return overtake(q, views, roles, i)
+		return a.overtake(q, views, roles, i)
 	}
 	for j := range views {
 		if j != i && views[j].CanSend && roles[j].Role == NewData && faster(&views[j], &views[i]) && usable(views, j) {

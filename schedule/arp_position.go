@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"math"
+	"time"
 
 	"braid/clock"
 	"braid/seq"
@@ -20,48 +21,71 @@ func sendingRate(v *View) float64 {
 // that quarter costs more where the capacity varies: the receive window is full before a late packet comes.
 const staleRate = 1.1
 
+// forecast holds what the predicted arrival on a subflow takes from its view and changes with an ACK at most, worked out once: the
+// arrival itself is asked for with every packet.
+type forecast struct {
+	rate         float64 // the view's: what the rest was worked out from
+	srtt, minRTT time.Duration
+	mss          int
+	probeRTT     bool
+
+	x     float64 // see sendingRate
+	round float64 // smoothed RTT, seconds
+	prop  float64 // RTprop, seconds
+	holds float64 // bytes: what the path itself holds at rate x
+}
+
+// update looks whether the view is still the one that was worked out.
+func (f *forecast) update(v *View) {
+	if v.Rate == f.rate && v.SRTT == f.srtt && v.MinRTT == f.minRTT && v.ProbeRTT == f.probeRTT && v.MSS == f.mss {
+		return
+	}
+	x, prop := sendingRate(v), v.MinRTT.Seconds()
+	*f = forecast{
+		rate: v.Rate, srtt: v.SRTT, minRTT: v.MinRTT, mss: v.MSS, probeRTT: v.ProbeRTT,
+		x: x, round: v.SRTT.Seconds(), prop: prop, holds: float64(x * prop),
+	}
+}
+
 // arrival predicts when a packet that the subflow sends next will arrive, in seconds from now. What is in flight and waiting, at
 // least what the path itself holds, goes ahead of it at rate x; of the time that takes, half the propagation time is the
 // way back of the last ACK. Unlike r/2 it counts the queue that the flow itself holds, and only that. On a path that gets worse
 // BBR's x is that of ten round trips ago; then the RTT itself says how long it takes.
-func arrival(v *View) float64 {
-	x := sendingRate(v)
-	if x <= 0 {
+func (f *forecast) arrival(v *View) float64 {
+	f.update(v)
+	if f.x <= 0 {
 		return math.Inf(1)
 	}
-	prop := v.MinRTT.Seconds()
-	ahead := float64(v.Retrans) + math.Max(float64(v.InFlight), float64(x*prop))
-	through := ahead / x
-	if r := v.SRTT.Seconds(); r > float64(staleRate*through) {
-		through = r
+	through := (float64(v.Retrans) + max(float64(v.InFlight), f.holds)) / f.x
+	if f.round > float64(staleRate*through) {
+		through = f.round
 	}
-	return through - prop/2
+	return through - f.prop/2
 }
 
 // packetNoise keeps the rounding of a whole number of packets from counting as one more.
 const packetNoise = 1e-6
 
 // overtake lets subflow i take the data behind what the others will send and deliver before its packet arrives.
-func overtake(q *Queue, views []View, roles []Assignment, i int) Decision {
-	v := &views[i]
-	own := arrival(v)
-	packet := int64(max(v.MSS, 1))
-	n := int64(0)
+func (a *arp) overtake(q *Queue, views []View, roles []Assignment, i int) Decision {
+	a.foresee(len(views))
+	packet := int64(max(views[i].MSS, 1))
 	limit := min(q.Waiting, q.Edge-q.Unsent.Start)
+	own, lowest := a.forecasts[i].arrival(&views[i]), lowestRank(views)
+	n := int64(0)
 	for k := range views {
-		w := &views[k]
-		if k == i || roles[k].Role == Redundant || !usable(views, k) {
+		w, f := &views[k], &a.forecasts[k]
+		if k == i || roles[k].Role == Redundant || rank(w) != lowest {
 			continue
 		}
-		x := sendingRate(w)
-		ahead := own - arrival(w)
-		if x > 0 && !q.Reinject { // what is lost here goes before new data there
-			ahead -= float64(q.Repairs) / x
+		ahead := own - f.arrival(w)
+		if f.x > 0 && !q.Reinject { // what is lost here goes before new data there
+			ahead -= float64(q.Repairs) / f.x
 		}
-		if x <= 0 || !(ahead > 0) {
+		if f.x <= 0 || !(ahead > 0) {
 			continue
 		}
-		bytes := ahead * x
+		bytes := ahead * f.x
 		if !(bytes < float64(limit)) { // also when it is infinite
 			return wait()
 		}
@@ -71,6 +95,14 @@ func overtake(q *Queue, views []View, roles []Assignment, i int) Decision {
 		return wait()
 	}
 	return Decision{Kind: New, Skip: int(n), Wake: clock.Never}
+}
+
+// foresee makes room for the forecasts of n views. Which view a forecast is for does not matter: it is worked out again when it
+// does not fit.
+func (a *arp) foresee(n int) {
+	for len(a.forecasts) < n {
+		a.forecasts = append(a.forecasts, forecast{})
+	}
 }
 
 // assignment is P-Scheduling (Han et al., Algorithm 3), literally: packets are assigned to subflows in data order, each to the one on

@@ -28,7 +28,7 @@ func TestArrival(t *testing.T) {
 		v := view(50*ms, 1000)
 		v.MSS = testMSS
 		c.change(&v)
-		if got := arrival(&v); got != c.seconds && math.Abs(got-c.seconds) > 1e-9 {
+		if got := new(forecast).arrival(&v); got != c.seconds && math.Abs(got-c.seconds) > 1e-9 {
 			t.Errorf("%s: %v s, want %v", c.what, got, c.seconds)
 		}
 	}

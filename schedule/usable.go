@@ -1,6 +1,10 @@
 package schedule
 
-import "braid/clock"
+import (
+	"math"
+
+	"braid/clock"
+)
 
 // rank orders subflows by how far they may be used; only those of the lowest rank present are.
 //
@@ -17,9 +21,21 @@ func rank(v *View) int {
 	return r
 }
 
+// lowestRank returns the lowest rank present: that of the subflows that may carry data.
+func lowestRank(views []View) int {
+	lowest := math.MaxInt
+	for i := range views {
+		lowest = min(lowest, rank(&views[i]))
+	}
+	return lowest
+}
+
 // usable reports whether subflow views[i] may carry data at all, given the others.
 func usable(views []View, i int) bool {
 	own := rank(&views[i])
+	if own == 0 {
+		return true
+	}
 	for j := range views {
 		if rank(&views[j]) < own {
 			return false

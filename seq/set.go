@@ -1,7 +1,5 @@
 package seq
 
-import "sort"
-
 // Set is a set of offsets kept as sorted, disjoint, non-adjacent ranges. Adding at the end, taking from
 // the front and looking up cost O(log n) of the number of ranges or less; a change in the middle moves
 // the ranges behind it. The zero Set is empty and ready. Not safe for concurrent use.
@@ -12,13 +10,25 @@ type Set struct {
 
 func (s *Set) ranges() []Range { return s.buf[s.head:] }
 
-// search returns the index of the first range whose end is at or after o.
+// search returns the index of the first range whose end is at or after o. Most look-ups are at either end.
 func (s *Set) search(o int64) int {
 	rs := s.ranges()
-	if n := len(rs); n == 0 || rs[n-1].End < o {
+	n := len(rs)
+	if n == 0 || rs[n-1].End < o {
 		return n
 	}
-	return sort.Search(len(rs), func(i int) bool { return rs[i].End >= o })
+	if rs[0].End >= o {
+		return 0
+	}
+	low, high := 0, n-1 // rs[low] ends before o, rs[high] does not
+	for low+1 < high {
+		if mid := int(uint(low+high) >> 1); rs[mid].End < o {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
 }
 
 // Add puts r into the set.
