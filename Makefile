@@ -4,7 +4,7 @@ FUZZTIME ?= 30s
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race check cross bench fuzz faults clean
+.PHONY: help build demo test race check cross bench fuzz faults hostile clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fuzz: ## every fuzz target for FUZZTIME (default 30s)
 
 faults: ## the whole-stack fault test over 100,000 seeds (minutes); SEEDS=n for another number
 	$(GO) test ./netsim -run TestFaults -timeout 0 -faults.seeds $${SEEDS:-100000}
+
+hostile: ## forged packets against live connections in the simulator, 10 million (minutes); SEGMENTS=n for another number
+	$(GO) test ./netsim -run 'TestHostile$$' -timeout 0 -v -hostile.segments $${SEGMENTS:-10000000}
 
 clean: ## remove what was built
 	rm -rf bin
