@@ -52,11 +52,13 @@ type setup struct {
 	loss      float64 // share of the packets that gets lost, each way
 	checksums bool    // the kernel asks for DSS checksums
 	announce  bool    // we announce our other addresses when the kernel dials
+	capture   string  // file for a capture of all packets, whole
+	watch     *siege  // attackers that see what comes in
 }
 
 func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
-	w := &world{t: t, ns: netns.New(t, netns.MPTCP, netns.TUN), capture: newCapture(t)}
+	w := &world{t: t, ns: netns.New(t, netns.MPTCP, netns.TUN), capture: newCapture(t, s.capture)}
 	w.ns.Sysctl("mptcp/enabled", "1")
 	w.ns.Sysctl("mptcp/blackhole_timeout", "0") // else one lost SYN keeps the kernel from opening MPTCP connections for an hour
 	var cancel context.CancelFunc
@@ -75,6 +77,13 @@ func newWorld(t testing.TB, s setup) *world {
 		w.addLink(i, s)
 	}
 	return w
+}
+
+// extend gives a world more time.
+func (w *world) extend(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	w.ctx = ctx
+	w.t.Cleanup(cancel)
 }
 
 func (w *world) addLink(i int, s setup) {
@@ -98,7 +107,11 @@ func (w *world) addLink(i int, s setup) {
 		w.ns.IP("route", "add", at4.String(), "dev", name, "metric", "2048")
 		w.ns.IP("route", "add", at6.String(), "dev", name, "metric", "2048")
 	}
-	wire := newBadWire(tun, s.loss, uint64(i))
+	var dev device.Device = tun
+	if s.watch != nil {
+		dev = &watched{tun, s.watch, i - 1}
+	}
+	wire := newBadWire(dev, s.loss, uint64(i))
 	w.wires = append(w.wires, wire)
 	backup := slices.Contains(s.backup, i)
 	ids, err := w.engine.AddPaths(w.capture.tap(name, wire),
@@ -287,13 +300,16 @@ func (w *world) until(what string, reached func() bool) {
 	}
 }
 
-// capture keeps the heads of all packets until the test is over, and writes them to a file if it failed.
+// capture keeps the heads of all packets until the test is over, and writes them to a file if it failed; or all of them, whole, to a file of the test's.
 type capture struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer
 	pcap    *trace.PcapWriter
 	began   time.Time
 	packets int
+	file    string
+	whole   bool
+	t       testing.TB
 }
 
 const (
@@ -301,29 +317,41 @@ const (
 	capturedPackets = 400_000 // kept of one test
 )
 
-// newCapture returns nil if nobody wants captures.
-func newCapture(t testing.TB) *capture {
+// newCapture captures whole packets for a file, or if that is "" heads for a test that fails; it returns nil if nobody wants captures.
+func newCapture(t testing.TB, file string) *capture {
+	if file != "" {
+		return captureTo(t, file)
+	}
 	dir := os.Getenv("BRAID_PCAP")
 	if dir == "" {
 		return nil
 	}
-	c := &capture{began: time.Now()}
-	c.pcap = trace.NewPcapWriter(&c.buf, c.began.UnixNano())
+	c := captureTo(t, filepath.Join(dir, strings.NewReplacer("/", "_", " ", "_").Replace(t.Name())+".pcapng"))
+	c.whole = false
 	t.Cleanup(func() {
-		if !t.Failed() {
-			return
+		if t.Failed() {
+			c.close()
+			t.Logf("%d packets in %s", c.packets, c.file)
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.pcap.Flush()
-		file := filepath.Join(dir, strings.NewReplacer("/", "_", " ", "_").Replace(t.Name())+".pcapng")
-		if err := os.WriteFile(file, c.buf.Bytes(), 0o644); err != nil {
-			t.Log(err)
-			return
-		}
-		t.Logf("%d packets in %s", c.packets, file)
 	})
 	return c
+}
+
+// captureTo keeps whole packets for a file; close writes it.
+func captureTo(t testing.TB, file string) *capture {
+	c := &capture{began: time.Now(), file: file, whole: true, t: t}
+	c.pcap = trace.NewPcapWriter(&c.buf, c.began.UnixNano())
+	return c
+}
+
+// close writes what was captured so far to the file.
+func (c *capture) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pcap.Flush()
+	if err := os.WriteFile(c.file, c.buf.Bytes(), 0o644); err != nil {
+		c.t.Error(err)
+	}
 }
 
 // tap returns dev with the capture listening.
@@ -365,8 +393,9 @@ func (c *capture) add(number int, dir trace.Direction, packet []byte) {
 	if c.packets++; c.packets > capturedPackets {
 		return
 	}
-	c.pcap.WritePacket(&trace.Packet{
-		Interface: number, Time: clock.Time(time.Since(c.began)), Direction: dir,
-		Data: packet[:min(len(packet), capturedHead)], Length: len(packet),
-	})
+	head := packet
+	if !c.whole {
+		head = packet[:min(len(packet), capturedHead)]
+	}
+	c.pcap.WritePacket(&trace.Packet{Interface: number, Time: clock.Time(time.Since(c.began)), Direction: dir, Data: head, Length: len(packet)})
 }
