@@ -7,6 +7,7 @@ import (
 
 	"braid/clock"
 	"braid/link"
+	"braid/middlebox"
 	"braid/seq"
 	"braid/wire"
 
@@ -30,17 +31,17 @@ func mapped(at, n int) wire.Segment {
 func TestEditors(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		box     *Editor
+		box     *middlebox.Editor
 		send    []wire.Segment
 		options []wire.Option // of what arrives
 		window  uint16        // of the last
 	}{
-		{"strip from the SYN", StripOptions(wire.OptMPTCP, InSYN, 0), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptMSS, wire.OptDSS}, 9000},
-		{"strip from data", StripOptions(wire.OptMPTCP, InData, 0), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptMSS | wire.OptMPCapable, 0}, 9000},
-		{"strip from a point on", StripOptions(wire.OptMPTCP, Anywhere, 15), []wire.Segment{syn(), mapped(0, 10), mapped(10, 10)},
+		{"strip from the SYN", middlebox.StripOptions(wire.OptMPTCP, middlebox.InSYN, 0), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptMSS, wire.OptDSS}, 9000},
+		{"strip from data", middlebox.StripOptions(wire.OptMPTCP, middlebox.InData, 0), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptMSS | wire.OptMPCapable, 0}, 9000},
+		{"strip from a point on", middlebox.StripOptions(wire.OptMPTCP, middlebox.Anywhere, 15), []wire.Segment{syn(), mapped(0, 10), mapped(10, 10)},
 			[]wire.Option{wire.OptMSS | wire.OptMPCapable, wire.OptDSS, 0}, 9000},
-		{"drop", DropOptions(wire.OptMPCapable, InSYN), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptDSS}, 9000},
-		{"clamp", ClampWindow(100), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptMSS | wire.OptMPCapable, wire.OptDSS}, 100},
+		{"drop", middlebox.DropOptions(wire.OptMPCapable, middlebox.InSYN), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptDSS}, 9000},
+		{"clamp", middlebox.ClampWindow(100), []wire.Segment{syn(), mapped(0, 10)}, []wire.Option{wire.OptMSS | wire.OptMPCapable, wire.OptDSS}, 100},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newBench(t, link.Spec{})
@@ -66,7 +67,7 @@ func TestEditors(t *testing.T) {
 
 func TestMangle(t *testing.T) {
 	d := newBench(t, link.Spec{})
-	box := MangleOptions(wire.OptMPTCP, InData, 0, 0.5, link.Stream(1, "mangle"))
+	box := middlebox.MangleOptions(wire.OptMPTCP, middlebox.InData, 0, 0.5, link.Stream(1, "mangle"))
 	d.net.Attach(box, d.fwd, d.back)
 	changed := 0
 	for i := range 100 {
@@ -86,7 +87,7 @@ func TestMangle(t *testing.T) {
 
 func TestShiftSequence(t *testing.T) {
 	d := newBench(t, link.Spec{})
-	d.net.Attach(ShiftSequence(1<<31+5), d.fwd, d.back)
+	d.net.Attach(middlebox.ShiftSequence(1<<31+5), d.fwd, d.back)
 	if got := d.exchange(data(0, 10))[0].seg.Seq; got != 1001+1<<31+5 {
 		t.Errorf("sequence number %d arrived", got)
 	}
@@ -107,7 +108,7 @@ func TestReplacePayload(t *testing.T) {
 		offset, length := rapid.IntRange(0, 40).Draw(rt, "offset"), rapid.IntRange(0, 20).Draw(rt, "length")
 		text := strings.Repeat("#", rapid.IntRange(1, 30).Draw(rt, "text"))
 		d := newBench(t, link.Spec{})
-		d.net.Attach(ReplacePayload(offset, length, []byte(text)), d.fwd, d.back)
+		d.net.Attach(middlebox.ReplacePayload(offset, length, []byte(text)), d.fwd, d.back)
 		d.exchange(syn())
 		var got []received
 		for at := 0; at < total; {
@@ -137,7 +138,7 @@ func TestReplacePayload(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	d := newBench(t, link.Spec{})
-	box := &Split{Size: 400}
+	box := &middlebox.Split{Size: 400}
 	d.net.Attach(box, d.fwd, nil)
 	s := mapped(0, 1000)
 	s.Flags |= wire.PSH
@@ -154,7 +155,7 @@ func TestSplit(t *testing.T) {
 
 func TestCoalesce(t *testing.T) {
 	d := newBench(t, link.Spec{DelayMs: 1})
-	box := &Coalesce{Size: 1000, Wait: 2 * time.Millisecond}
+	box := &middlebox.Coalesce{Size: 1000, Wait: 2 * time.Millisecond}
 	d.net.Attach(box, d.fwd, d.back)
 	got := d.exchange(mapped(0, 400), mapped(400, 400), mapped(800, 400), mapped(1300, 100))
 	if len(got) != 3 || box.Joined != 1 {
@@ -173,7 +174,7 @@ func TestCoalesce(t *testing.T) {
 
 func TestNAT(t *testing.T) {
 	d := newBench(t, link.Spec{})
-	nat := NewNAT(addrNAT, 4000)
+	nat := middlebox.NewNAT(addrNAT, 4000)
 	d.net.Attach(nat, d.fwd, d.back)
 	answer := func(port uint16) int {
 		before := len(d.a.got)
@@ -200,7 +201,7 @@ func TestNAT(t *testing.T) {
 func TestSmallMTU(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		d := newBench(t, link.Spec{})
-		box := &SmallMTU{MTU: 1000, Silent: silent}
+		box := &middlebox.SmallMTU{MTU: 1000, Silent: silent}
 		d.net.Attach(box, d.fwd, d.back)
 		got := d.exchange(data(0, 961), data(0, 960))
 		if len(got) != 1 || len(got[0].seg.Payload) != 960 || box.Drops != 1 {
@@ -223,13 +224,13 @@ func TestCorruptedPacketsAreLeftAlone(t *testing.T) {
 	a.host, b.host = n.AddHost("a", a, nil), n.AddHost("b", b, nil)
 	pa, pb := a.host.AddPath(mptcpPath(addrA)), b.host.AddPath(mptcpPath(addrB))
 	n.Connect(a.host, pa, addrB, b.host, pb, first, second)
-	n.Attach(ShiftSequence(9), second, nil)
+	n.Attach(middlebox.ShiftSequence(9), second, nil)
 	for i := range 50 {
 		s := data(i, 500)
 		s.Payload = make([]byte, 500) // parses whatever is flipped in it
 		a.send(pa, addrB, s)
 	}
-	n.Attach(StripOptions(wire.OptMPTCP, Anywhere, 0), second, nil)
+	n.Attach(middlebox.StripOptions(wire.OptMPTCP, middlebox.Anywhere, 0), second, nil)
 
 	n.Run(clock.Never)
 	for _, r := range b.got {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"braid/clock"
+	"braid/middlebox"
 	"braid/wire"
 )
 
@@ -25,7 +26,7 @@ type troubleBox struct {
 	path    int
 	kind    string
 	options wire.Option
-	where   Where
+	where   middlebox.Where
 	after   int64
 	share   float64
 	size    int
@@ -54,7 +55,7 @@ func (t *trouble) drawBoxes(r *rand.Rand) {
 		}
 	}
 	if chance(r, 0.05) && !t.udp { // a network that knows no MPTCP, on all paths
-		where := []Where{Anywhere, InSYN, InSYNACK, InSYN | InSYNACK, InData | InAck}[r.IntN(5)]
+		where := []middlebox.Where{middlebox.Anywhere, middlebox.InSYN, middlebox.InSYNACK, middlebox.InSYN | middlebox.InSYNACK, middlebox.InData | middlebox.InAck}[r.IntN(5)]
 		for i := range t.paths {
 			t.boxes = append(t.boxes, troubleBox{path: i, kind: "strip", options: wire.OptMPTCP, where: where})
 		}
@@ -97,25 +98,25 @@ func (t *trouble) drawBox(r *rand.Rand, path int) troubleBox {
 		b.kind, b.size = "clamp", int(within(r, 300, 65000))
 	case 7, 8:
 		b.kind, b.options = "strip", wire.OptMPTCP
-		b.where = []Where{InSYN, InSYNACK, InSYN | InSYNACK, Anywhere, InData | InAck, InData, InAck}[r.IntN(7)]
+		b.where = []middlebox.Where{middlebox.InSYN, middlebox.InSYNACK, middlebox.InSYN | middlebox.InSYNACK, middlebox.Anywhere, middlebox.InData | middlebox.InAck, middlebox.InData, middlebox.InAck}[r.IntN(7)]
 		if chance(r, 0.3) {
 			b.after = 1 + int64(within(r, 1, 1e5))
 		}
 		b.harm = harmsPath
-		if b.after > 0 || b.where == InData || b.where == InAck {
+		if b.after > 0 || b.where == middlebox.InData || b.where == middlebox.InAck {
 			b.harm = harmsAll
 		}
 	case 9:
 		b.kind = "drop"
-		b.options, b.where, b.harm = wire.OptMPCapable, InSYN, harmsPath
+		b.options, b.where, b.harm = wire.OptMPCapable, middlebox.InSYN, harmsPath
 		switch r.IntN(4) {
 		case 0:
 			b.options, b.harm = wire.OptMPJoin, harmsPath
 		case 1:
-			b.options, b.where, b.harm = wire.OptDSS, InData, harmsAll
+			b.options, b.where, b.harm = wire.OptDSS, middlebox.InData, harmsAll
 		}
 	case 10, 11:
-		b.kind, b.share, b.where = "mangle", within(r, 0.001, 1), Anywhere
+		b.kind, b.share, b.where = "mangle", within(r, 0.001, 1), middlebox.Anywhere
 		switch r.IntN(5) {
 		case 0:
 			b.options, b.harm = wire.OptMPCapable, harmsAll
@@ -134,36 +135,36 @@ func (t *trouble) drawBox(r *rand.Rand, path int) troubleBox {
 }
 
 // make makes the box. A NAT's outside addresses are those of natAddress.
-func (b *troubleBox) make(w *faultWorld, name string) Box {
+func (b *troubleBox) make(w *faultWorld, name string) middlebox.Box {
 	switch b.kind {
 	case "small MTU":
-		return &SmallMTU{MTU: b.size}
+		return &middlebox.SmallMTU{MTU: b.size}
 	case "small MTU, silent":
-		return &SmallMTU{MTU: b.size, Silent: true}
+		return &middlebox.SmallMTU{MTU: b.size, Silent: true}
 	case "split":
-		return &Split{Size: b.size}
+		return &middlebox.Split{Size: b.size}
 	case "coalesce":
-		return &Coalesce{Size: b.size, Wait: b.wait}
+		return &middlebox.Coalesce{Size: b.size, Wait: b.wait}
 	case "shift":
-		return ShiftSequence(uint32(b.size))
+		return middlebox.ShiftSequence(uint32(b.size))
 	case "clamp":
-		return ClampWindow(uint16(b.size))
+		return middlebox.ClampWindow(uint16(b.size))
 	case "strip":
-		return StripOptions(b.options, b.where, b.after)
+		return middlebox.StripOptions(b.options, b.where, b.after)
 	case "drop":
-		return DropOptions(b.options, b.where)
+		return middlebox.DropOptions(b.options, b.where)
 	case "mangle":
-		return MangleOptions(b.options, b.where, b.after, b.share, w.net.Stream(name))
+		return middlebox.MangleOptions(b.options, b.where, b.after, b.share, w.net.Stream(name))
 	case "replace":
-		return ReplacePayload(int(b.after), b.size, bytes.Repeat([]byte("#"), int(b.share)))
+		return middlebox.ReplacePayload(int(b.after), b.size, bytes.Repeat([]byte("#"), int(b.share)))
 	case "nat":
 		return b.makeNAT(w)
 	}
 	panic("netsim: no box is called " + b.kind)
 }
 
-func (b *troubleBox) makeNAT(w *faultWorld) Box {
-	nat := NewNAT(w.natAddress(b.path, 0), 20000)
+func (b *troubleBox) makeNAT(w *faultWorld) middlebox.Box {
+	nat := middlebox.NewNAT(w.natAddress(b.path, 0), 20000)
 	for i, s := range b.rebinds {
 		to := w.natAddress(b.path, 0)
 		if b.moves {

@@ -83,10 +83,12 @@ func (s *puppet) PollPacket(_ clock.Time, buf []byte) (mptcp.Packet, bool) {
 	}
 	o := s.queue[0]
 	s.queue = s.queue[1:]
-	p := link.Packet{Data: buf[:0]}
-	t := tcpPacket{ip: wire.IP{Src: s.local[o.path], Dst: o.to, Proto: wire.ProtoTCP}, seg: o.seg}
-	t.write(&p)
-	return mptcp.Packet{Path: o.path, Len: len(p.Data)}, true
+	n := wire.TCPHeaderLen + o.seg.OptionsLen()
+	b := wire.AppendIPHeader(buf[:0], &wire.IP{Src: s.local[o.path], Dst: o.to, Proto: wire.ProtoTCP}, n+len(o.seg.Payload))
+	at := len(b)
+	b = wire.AppendTCP(b, &o.seg)
+	wire.SetTCPChecksum(b[at:at+n], len(o.seg.Payload), wire.PseudoSum(s.local[o.path], o.to, wire.ProtoTCP), wire.Sum(0).Add(o.seg.Payload))
+	return mptcp.Packet{Path: o.path, Len: len(b)}, true
 }
 
 // send queues a segment.

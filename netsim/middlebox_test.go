@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"braid/clock"
+	"braid/middlebox"
 	"braid/wire"
 )
 
@@ -21,40 +22,44 @@ func TestMiddleboxes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		flow Flow
-		box  func(n *Network) Box
+		box  func(n *Network) middlebox.Box
 		both bool // the box is on either path
 		want string
 	}{
 		{"none", Flow{}, nil, false, multipath},
-		{"MPTCP options gone from SYN", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InSYN, 0) }, true, single},
-		{"MPTCP options gone from SYN/ACK", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InSYNACK, 0) }, true, single},
-		{"MPTCP options gone from ACKs", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InAck, 0) }, true, single},
-		{"MPTCP options gone from data", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InData, 0) }, true, single},
-		{"MPTCP options gone from everything", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, Anywhere, 0) }, true, single},
-		{"MPTCP options gone later, one path", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, Anywhere, 200_000) }, false, whatever},
-		{"MPTCP options gone from data later, one path", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPTCP, InData, 200_000) }, false, whatever},
-		{"joins refused", Flow{}, func(*Network) Box { return DropOptions(wire.OptMPJoin, Anywhere) }, true, single},
-		{"joins stripped", Flow{}, func(*Network) Box { return StripOptions(wire.OptMPJoin, Anywhere, 0) }, true, single},
-		{"SYNs with MP_CAPABLE dropped", Flow{}, func(*Network) Box { return DropOptions(wire.OptMPCapable, InSYN) }, true, single},
-		{"mappings mangled, checksums", Flow{DSSChecksums: true}, func(n *Network) Box {
-			return MangleOptions(wire.OptDSS, InData, 100_000, 0.01, n.Stream("mangle"))
+		{"MPTCP options gone from SYN", Flow{}, func(*Network) middlebox.Box { return middlebox.StripOptions(wire.OptMPTCP, middlebox.InSYN, 0) }, true, single},
+		{"MPTCP options gone from SYN/ACK", Flow{}, func(*Network) middlebox.Box { return middlebox.StripOptions(wire.OptMPTCP, middlebox.InSYNACK, 0) }, true, single},
+		{"MPTCP options gone from ACKs", Flow{}, func(*Network) middlebox.Box { return middlebox.StripOptions(wire.OptMPTCP, middlebox.InAck, 0) }, true, single},
+		{"MPTCP options gone from data", Flow{}, func(*Network) middlebox.Box { return middlebox.StripOptions(wire.OptMPTCP, middlebox.InData, 0) }, true, single},
+		{"MPTCP options gone from everything", Flow{}, func(*Network) middlebox.Box { return middlebox.StripOptions(wire.OptMPTCP, middlebox.Anywhere, 0) }, true, single},
+		{"MPTCP options gone later, one path", Flow{}, func(*Network) middlebox.Box {
+			return middlebox.StripOptions(wire.OptMPTCP, middlebox.Anywhere, 200_000)
 		}, false, whatever},
-		{"tokens mangled", Flow{}, func(n *Network) Box { return MangleOptions(wire.OptMPJoin, InSYN, 0, 1, n.Stream("mangle")) }, true, single},
-		{"segments split", Flow{}, func(*Network) Box { return &Split{Size: 500} }, true, multipath},
-		{"segments split, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return &Split{Size: 500} }, true, multipath},
-		{"segments joined", Flow{}, func(*Network) Box { return &Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, whatever},
-		{"segments joined, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return &Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, whatever},
-		{"sequence numbers shifted", Flow{}, func(*Network) Box { return ShiftSequence(3_000_000_000) }, false, multipath},
-		{"payload changed, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return ReplacePayload(100_000, 5, []byte("*****")) }, false, second},
-		{"payload grown, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return ReplacePayload(100_000, 5, []byte("** more **")) }, false, second},
-		{"payload shrunk, checksums", Flow{DSSChecksums: true}, func(*Network) Box { return ReplacePayload(100_000, 9, []byte("*")) }, false, second},
-		{"windows clamped", Flow{}, func(*Network) Box { return ClampWindow(500) }, false, whatever},
+		{"MPTCP options gone from data later, one path", Flow{}, func(*Network) middlebox.Box { return middlebox.StripOptions(wire.OptMPTCP, middlebox.InData, 200_000) }, false, whatever},
+		{"joins refused", Flow{}, func(*Network) middlebox.Box { return middlebox.DropOptions(wire.OptMPJoin, middlebox.Anywhere) }, true, single},
+		{"joins stripped", Flow{}, func(*Network) middlebox.Box { return middlebox.StripOptions(wire.OptMPJoin, middlebox.Anywhere, 0) }, true, single},
+		{"SYNs with MP_CAPABLE dropped", Flow{}, func(*Network) middlebox.Box { return middlebox.DropOptions(wire.OptMPCapable, middlebox.InSYN) }, true, single},
+		{"mappings mangled, checksums", Flow{DSSChecksums: true}, func(n *Network) middlebox.Box {
+			return middlebox.MangleOptions(wire.OptDSS, middlebox.InData, 100_000, 0.01, n.Stream("mangle"))
+		}, false, whatever},
+		{"tokens mangled", Flow{}, func(n *Network) middlebox.Box {
+			return middlebox.MangleOptions(wire.OptMPJoin, middlebox.InSYN, 0, 1, n.Stream("mangle"))
+		}, true, single},
+		{"segments split", Flow{}, func(*Network) middlebox.Box { return &middlebox.Split{Size: 500} }, true, multipath},
+		{"segments split, checksums", Flow{DSSChecksums: true}, func(*Network) middlebox.Box { return &middlebox.Split{Size: 500} }, true, multipath},
+		{"segments joined", Flow{}, func(*Network) middlebox.Box { return &middlebox.Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, whatever},
+		{"segments joined, checksums", Flow{DSSChecksums: true}, func(*Network) middlebox.Box { return &middlebox.Coalesce{Size: 1400 * 3, Wait: 300 * time.Microsecond} }, false, whatever},
+		{"sequence numbers shifted", Flow{}, func(*Network) middlebox.Box { return middlebox.ShiftSequence(3_000_000_000) }, false, multipath},
+		{"payload changed, checksums", Flow{DSSChecksums: true}, func(*Network) middlebox.Box { return middlebox.ReplacePayload(100_000, 5, []byte("*****")) }, false, second},
+		{"payload grown, checksums", Flow{DSSChecksums: true}, func(*Network) middlebox.Box { return middlebox.ReplacePayload(100_000, 5, []byte("** more **")) }, false, second},
+		{"payload shrunk, checksums", Flow{DSSChecksums: true}, func(*Network) middlebox.Box { return middlebox.ReplacePayload(100_000, 9, []byte("*")) }, false, second},
+		{"windows clamped", Flow{}, func(*Network) middlebox.Box { return middlebox.ClampWindow(500) }, false, whatever},
 		{"NAT", Flow{}, natBox(0), false, multipath},
 		{"NAT that forgets", Flow{}, natBox(600), false, whatever},
 		{"NAT in front of UDP", Flow{Encapsulation: "udp"}, natBox(0), false, multipath},
 		{"NAT in front of UDP that forgets", Flow{Encapsulation: "udp"}, natBox(600), false, multipath},
-		{"small MTU with ICMP", Flow{}, func(*Network) Box { return &SmallMTU{MTU: 1300} }, true, multipath},
-		{"small MTU, black hole", Flow{}, func(*Network) Box { return &SmallMTU{MTU: 1300, Silent: true} }, true, whatever},
+		{"small MTU with ICMP", Flow{}, func(*Network) middlebox.Box { return &middlebox.SmallMTU{MTU: 1300} }, true, multipath},
+		{"small MTU, black hole", Flow{}, func(*Network) middlebox.Box { return &middlebox.SmallMTU{MTU: 1300, Silent: true} }, true, whatever},
 	} {
 		for _, download := range []bool{false, true} {
 			name := c.name + map[bool]string{false: ", upload", true: ", download"}[download]
@@ -70,7 +75,7 @@ func TestMiddleboxes(t *testing.T) {
 					for i := range 1 + map[bool]int{true: 1}[c.both] {
 						box := c.box(p.Network)
 						ahead, back := p.Links[fmt.Sprintf("ahead %d", i+1)], p.Links[fmt.Sprintf("back %d", i+1)]
-						if _, nat := box.(*NAT); download && !nat {
+						if _, nat := box.(*middlebox.NAT); download && !nat {
 							ahead, back = back, ahead // what is changed is the data; but who hides behind a NAT is the client
 						}
 						p.Network.Attach(box, ahead, back)
@@ -109,9 +114,9 @@ func delivered(s *SubflowResult) int {
 }
 
 // natBox makes a NAT in front of path 1, which forgets its mappings at a time (0: never).
-func natBox(forgetMs float64) func(n *Network) Box {
-	return func(n *Network) Box {
-		b := NewNAT(addrNAT, 20000)
+func natBox(forgetMs float64) func(n *Network) middlebox.Box {
+	return func(n *Network) middlebox.Box {
+		b := middlebox.NewNAT(addrNAT, 20000)
 		if forgetMs > 0 {
 			n.At(ms(forgetMs), func(clock.Time) { b.Rebind(addrNAT) })
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,17 +24,18 @@ var floors = map[string]struct {
 }{
 	"seq": {0, ""}, "clock": {0, ""},
 	"trace": {1, ""}, "wire": {1, ""}, "congestion": {1, ""}, "schedule": {1, ""}, "link": {1, ""}, "buffer": {1, ""},
-	"tcp":    {2, ""},
+	"tcp": {2, ""}, "middlebox": {2, ""},
 	"mptcp":  {3, ""},
 	"netsim": {4, "sim"}, "device": {4, "host"}, "device/devicetest": {5, "host"},
 	"experiment": {5, "sim"}, "emulator": {5, "host"}, "host": {6, "host"},
 	"paper": {7, "sim"}, "": {7, "host"},
-	"experiment/real": {8, ""},
-	"cmd/braid":       {9, ""}, "cmd/braid/demo": {8, ""},
+	"emulator/testbed": {6, "host"},
+	"experiment/real":  {8, ""},
+	"cmd/braid":        {9, ""}, "cmd/braid/demo": {8, ""},
 }
 
 // trunk are the packages that compute only.
-var trunk = []string{"seq", "clock", "trace", "wire", "congestion", "schedule", "link", "buffer", "tcp", "mptcp"}
+var trunk = []string{"seq", "clock", "trace", "wire", "congestion", "schedule", "link", "buffer", "middlebox", "tcp", "mptcp"}
 
 type file struct {
 	pkg  string // folder relative to the root
@@ -361,17 +363,26 @@ func TestDocumentsPointAtWhatExists(t *testing.T) {
 			}
 		}
 	}
+	scripts := scriptFiles(t)
+	for name := range scripts {
+		names["script:"+name] = true
+	}
 	text, err := os.ReadFile(filepath.Join(root, "docs/rfc8684.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := 0
+	ids := map[string]bool{}
 	for i, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
-		if len(cells) < 6 || strings.HasPrefix(line, "|---") || strings.Contains(cells[1], "requirement") {
+		if len(cells) < 5 || strings.HasPrefix(line, "|---") || strings.Contains(cells[1], "requirement") {
 			continue
 		}
-		rows++
+		if len(cells) == 6 {
+			rows++
+			id, _, _ := strings.Cut(strings.TrimSpace(cells[1]), " ")
+			ids[id] = true
+		}
 		for _, cell := range cells[2:4] {
 			for _, ref := range quoted(cell) {
 				if !names[ref] {
@@ -380,9 +391,40 @@ func TestDocumentsPointAtWhatExists(t *testing.T) {
 			}
 		}
 	}
+	for name, about := range scripts {
+		if len(about) == 0 {
+			t.Errorf("script %s names no requirement of docs/rfc8684.md", name)
+		}
+		for _, id := range about {
+			if !ids[id] {
+				t.Errorf("script %s is about %s, which docs/rfc8684.md does not have", name, id)
+			}
+		}
+	}
 	if rows < 60 {
 		t.Errorf("docs/rfc8684.md has %d rows, expected the whole checklist", rows)
 	}
+}
+
+// scriptFiles returns the packet scripts by name, with the IDs of requirements that each names in its first line.
+func scriptFiles(t *testing.T) map[string][]string {
+	t.Helper()
+	id := regexp.MustCompile(`\b[A-Z]{2,4}-\d\d\b`)
+	files := os.DirFS(filepath.Join(root, "internal/script/testdata"))
+	all := map[string][]string{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(name, "common/") {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		first, _, _ := strings.Cut(string(text), "\n")
+		all[name] = id.FindAllString(first, -1)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // quoted returns what stands between backquotes.

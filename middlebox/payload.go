@@ -1,4 +1,4 @@
-package netsim
+package middlebox
 
 import (
 	"braid/clock"
@@ -20,7 +20,7 @@ type Replace struct {
 // ReplacePayload returns a Replace. The text must not be empty: an acknowledgment could not tell whether what is gone had come.
 func ReplacePayload(offset, length int, text []byte) *Replace {
 	if len(text) == 0 {
-		panic("netsim: ReplacePayload without text")
+		panic("middlebox: ReplacePayload without text")
 	}
 	r := &Replace{offset: offset, length: length, text: text, begin: map[flow]seq.Number{}}
 	r.Edit = r.edit

@@ -1,4 +1,4 @@
-package netsim
+package middlebox
 
 import (
 	"net/netip"
@@ -12,7 +12,7 @@ import (
 // IP and datagrams. Rebind makes it forget: the same flows then get other outside ports, or another address, and what
 // comes back to the old ones is dropped, as when a home router restarts or a phone changes cells.
 //
-// Routes for packets to the outside address must be made with Connect, from the far host through the reverse link to the inside host.
+// Whoever drives it must bring packets to the outside address back to it.
 type NAT struct {
 	Outside netip.Addr
 
@@ -37,7 +37,7 @@ func (n *NAT) Rebind(outside netip.Addr) {
 }
 
 // Process translates.
-func (n *NAT) Process(_ clock.Time, dir Direction, p *link.Packet, out *Outlet) {
+func (n *NAT) Process(_ clock.Time, dir Direction, p *link.Packet, out Outlet) {
 	if p.To.IsValid() {
 		n.datagram(dir, p, out)
 		return
@@ -64,7 +64,7 @@ func (n *NAT) Process(_ clock.Time, dir Direction, p *link.Packet, out *Outlet) 
 }
 
 // datagram translates the addresses around a datagram.
-func (n *NAT) datagram(dir Direction, p *link.Packet, out *Outlet) {
+func (n *NAT) datagram(dir Direction, p *link.Packet, out Outlet) {
 	if dir == Forward {
 		p.From = n.outside(p.From)
 	} else {
@@ -109,7 +109,7 @@ type SmallMTU struct {
 }
 
 // Process drops what is too large.
-func (b *SmallMTU) Process(_ clock.Time, _ Direction, p *link.Packet, out *Outlet) {
+func (b *SmallMTU) Process(_ clock.Time, _ Direction, p *link.Packet, out Outlet) {
 	if p.Size <= b.MTU {
 		out.Pass(p)
 		return
@@ -122,10 +122,10 @@ func (b *SmallMTU) Process(_ clock.Time, _ Direction, p *link.Packet, out *Outle
 }
 
 // report makes the ICMP message "fragmentation needed and DF set", which quotes the packet's IP header and 8 bytes more.
-func (b *SmallMTU) report(p *link.Packet, out *Outlet) *link.Packet {
-	quote := p.Data[:ipHeaderLen(p.Data)+8]
+func (b *SmallMTU) report(p *link.Packet, out Outlet) *link.Packet {
+	quote := p.Data[:int(p.Data[0]&15)*4+8]
 	q := out.New(p)
-	ip := wire.IP{Src: ipDestination(p.Data), Dst: ipSource(p.Data), Proto: wire.ProtoICMPv4}
+	ip := wire.IP{Src: netip.AddrFrom4([4]byte(p.Data[16:20])), Dst: netip.AddrFrom4([4]byte(p.Data[12:16])), Proto: wire.ProtoICMPv4}
 	q.Data = wire.AppendIPHeader(q.Data, &ip, 8+len(quote))
 	at := len(q.Data)
 	q.Header = at

@@ -1,4 +1,4 @@
-package netsim
+package middlebox
 
 import (
 	"time"
@@ -18,9 +18,9 @@ type Split struct {
 }
 
 // Process cuts.
-func (b *Split) Process(_ clock.Time, _ Direction, p *link.Packet, out *Outlet) {
+func (b *Split) Process(_ clock.Time, _ Direction, p *link.Packet, out Outlet) {
 	t := &b.packet
-	if !t.parse(p) || len(t.seg.Payload) <= b.Size || t.seg.Flags.Has(wire.SYN) {
+	if !t.parse(p) || len(t.seg.Payload) <= b.Size || t.seg.Flags.Has(wire.SYN) || !t.fits() {
 		out.Pass(p)
 		return
 	}
@@ -55,13 +55,13 @@ type Coalesce struct {
 }
 
 // Process joins.
-func (b *Coalesce) Process(now clock.Time, dir Direction, p *link.Packet, out *Outlet) {
+func (b *Coalesce) Process(now clock.Time, dir Direction, p *link.Packet, out Outlet) {
 	if dir == Reverse {
 		out.Pass(p)
 		return
 	}
 	t := &b.packet
-	if !t.parse(p) || len(t.seg.Payload) == 0 || t.seg.Flags&(wire.SYN|wire.FIN|wire.RST) != 0 {
+	if !t.parse(p) || len(t.seg.Payload) == 0 || t.seg.Flags&(wire.SYN|wire.FIN|wire.RST) != 0 || !t.fits() {
 		b.release(out)
 		out.Pass(p)
 		return
@@ -81,7 +81,7 @@ func (b *Coalesce) fits() bool {
 		len(b.first.seg.Payload)+len(b.packet.seg.Payload) <= b.Size
 }
 
-func (b *Coalesce) join(p *link.Packet, out *Outlet) {
+func (b *Coalesce) join(p *link.Packet, out Outlet) {
 	b.Joined++
 	q := out.New(b.held)
 	b.first.seg.Payload = append(append(make([]byte, 0, b.Size), b.first.seg.Payload...), b.packet.seg.Payload...)
@@ -94,7 +94,7 @@ func (b *Coalesce) join(p *link.Packet, out *Outlet) {
 }
 
 // release lets go what is held.
-func (b *Coalesce) release(out *Outlet) {
+func (b *Coalesce) release(out Outlet) {
 	if p := b.held; p != nil {
 		b.held = nil
 		out.Pass(p)
@@ -110,4 +110,4 @@ func (b *Coalesce) NextTimeout() clock.Time {
 }
 
 // HandleTimeout lets it go.
-func (b *Coalesce) HandleTimeout(_ clock.Time, out *Outlet) { b.release(out) }
+func (b *Coalesce) HandleTimeout(_ clock.Time, out Outlet) { b.release(out) }

@@ -1,4 +1,4 @@
-package netsim
+package middlebox
 
 import (
 	"math/rand/v2"
@@ -54,7 +54,7 @@ type Editor struct {
 }
 
 // Process applies Edit.
-func (e *Editor) Process(now clock.Time, dir Direction, p *link.Packet, out *Outlet) {
+func (e *Editor) Process(now clock.Time, dir Direction, p *link.Packet, out Outlet) {
 	if !e.packet.parse(p) {
 		out.Pass(p)
 		return
@@ -63,6 +63,10 @@ func (e *Editor) Process(now clock.Time, dir Direction, p *link.Packet, out *Out
 	case Leave:
 		out.Pass(p)
 	case Edited:
+		if !e.packet.fits() { // a sender packed the options more tightly than this package does
+			out.Pass(p)
+			return
+		}
 		e.Edits++
 		q := out.New(p)
 		e.packet.write(q)
