@@ -5,6 +5,8 @@
 // cut and restored while they run. How late packets leave, measured against when the link says that they arrive, is counted: an
 // emulation whose lateness is not small against the delays it emulates says nothing, and Report shows it.
 //
-// It knows nothing of what the datagrams mean. It emulates no privileged things: TUN devices and network namespaces are not
-// here.
+// A Bridge does the same to whole IP packets between pairs of devices, through chains of links that paths may share and through middleboxes;
+// package testbed puts network namespaces at its ends.
+//
+// It knows nothing of what packets mean, and makes no interfaces and namespaces itself.
 package emulator

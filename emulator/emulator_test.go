@@ -270,3 +270,43 @@ func TestHistogram(t *testing.T) {
 		}
 	}
 }
+
+// Clients of two servers share the links: the second packet waits for the first, and each answer finds its own client.
+func TestTwoServersShareTheLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{Up: link.Spec{RateMbps: 1}})
+		defer r.close()
+		second := r.net.Open(netip.MustParseAddrPort("10.1.0.2:443"), devicetest.Options{})
+		defer second.Close()
+		entry := netip.MustParseAddrPort("10.0.0.9:10")
+		dial := func() (device.Device, error) {
+			return r.net.Open(netip.MustParseAddrPort("10.1.0.9:700"), devicetest.Options{}), nil
+		}
+		if err := r.path.addServer(&entrance{r.net.Open(entry, devicetest.Options{}), second.LocalAddr(), dial}); err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan arrival, 10)
+		r.got[second] = c
+		go func() {
+			var b device.Batch
+			for second.Read(&b) == nil {
+				c <- arrival{string(b.Packets[0].Data), time.Since(r.start), b.Packets[0].From}
+			}
+		}()
+		payload := string(make([]byte, 97)) // with its headers a millisecond at 1 Mbit/s
+		r.send(r.client, relayAddr, payload)
+		r.send(r.client, entry, payload)
+		first := r.want(r.server, 10*time.Millisecond, payload)[0]
+		other := r.want(second, 0, payload)[0]
+		if first.at != time.Millisecond || other.at != 2*time.Millisecond {
+			t.Errorf("arrived after %v and %v, want 1ms and 2ms", first.at, other.at)
+		}
+		r.send(second, other.from, "from the second")
+		if back := r.want(r.client, time.Second, "from the second"); back[0].from != entry {
+			t.Errorf("the second server's answer came from %v, want %v", back[0].from, entry)
+		}
+		if err := r.path.addServer(&entrance{r.net.Open(netip.MustParseAddrPort("10.0.0.9:11"), devicetest.Options{}), netip.AddrPort{}, dial}); err == nil {
+			t.Error("took a server without an address")
+		}
+	})
+}

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
-	"braid/clock"
 	"braid/device"
 	"braid/link"
 )
@@ -25,11 +23,7 @@ type Config struct {
 	Grain time.Duration // the shortest pause between two deliveries: what falls due meanwhile leaves as one train; 0: 100 us
 }
 
-const (
-	defaultGrain = 100 * time.Microsecond
-	maxClients   = 1024 // clients that a path serves; packets of more are dropped and counted
-	packetSize   = 2048 // initial room of a packet
-)
+const maxClients = 1024 // clients that a path serves; packets of more are dropped and counted
 
 // Direction names a link of a Path.
 type Direction int
@@ -42,29 +36,32 @@ const (
 
 // Path is an emulated path between the clients of a UDP port and a server. Its methods may be called from any goroutine.
 type Path struct {
+	loop   // its lock guards what follows; its links are by Direction
 	cfg    Config
-	base   time.Time
-	client device.Device                 // where clients send to
-	dial   func() (device.Device, error) // opens the server side of a new client
-	wait   waiter
+	client *entrance // where clients send to
 
-	mu      sync.Mutex
-	links   [2]*link.Link
-	pool    *link.Pool
-	flows   map[netip.AddrPort]*flow // by client
-	byRoute []*flow                  // by the Route of a packet: its flow
-	target  clock.Time               // when the loop looks next
-	closed  bool
-	late    Histogram
-	report  Report // the counts that neither links nor devices keep
+	others  []*entrance
+	flows   map[endpoints]*flow
+	byRoute []*flow // by the Route of a packet: its flow
+	report  Report  // the counts that neither links nor devices keep
 
-	out     outbox // the loop's own
-	running sync.WaitGroup
+	out outbox // the loop's own
 }
 
-// flow is one client as the server sees it.
+// entrance is where clients send what is for one server.
+type entrance struct {
+	dev    device.Device
+	server netip.AddrPort
+	dial   func() (device.Device, error) // opens the server side of a new client
+}
+
+// endpoints are what a flow runs between.
+type endpoints struct{ client, server netip.AddrPort }
+
+// flow is one client as one server sees it.
 type flow struct {
 	client netip.AddrPort
+	via    *entrance
 	route  int32
 	dev    device.Device
 }
@@ -111,35 +108,59 @@ func dialUDP(server netip.AddrPort) func() (device.Device, error) {
 
 // start starts a Path between given devices.
 func start(cfg Config, client device.Device, dial func() (device.Device, error), wait waiter) (*Path, error) {
-	if cfg.Grain <= 0 {
-		cfg.Grain = defaultGrain
-	}
 	p := &Path{
-		cfg: cfg, base: time.Now(), client: client, dial: dial, wait: wait,
-		pool: link.NewPool(packetSize), flows: make(map[netip.AddrPort]*flow), target: clock.Never,
+		loop: loop{grain: cfg.Grain, wait: wait, pool: link.NewPool(packetSize)},
+		cfg:  cfg, client: &entrance{client, cfg.Server, dial}, flows: make(map[endpoints]*flow),
 	}
+	p.cargo = p
 	for dir, spec := range []link.Spec{cfg.Up, cfg.Down} {
 		l, err := link.New(cfg.Name+[]string{"/up", "/down"}[dir], spec, cfg.Seed, p.pool)
 		if err != nil {
 			wait.close()
 			return nil, fmt.Errorf("emulator: %w", err)
 		}
-		p.links[dir] = l
+		p.links = append(p.links, l)
 	}
-	p.running.Add(2)
-	go p.readClients()
-	go p.deliver()
+	p.begin()
+	p.running.Add(1)
+	go p.readClients(p.client)
 	return p, nil
 }
 
-// Addr is where clients send to.
-func (p *Path) Addr() netip.AddrPort { return p.client.LocalAddr() }
+// AddServer opens another entrance, on a free port of 127.0.0.1, and returns its address: what clients send there goes to another server
+// over the same links.
+func (p *Path) AddServer(server netip.AddrPort) (netip.AddrPort, error) {
+	dev, err := device.Open(device.Config{Local: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)})
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("emulator: path %q: %w", p.cfg.Name, err)
+	}
+	if err := p.addServer(&entrance{dev, server, dialUDP(server)}); err != nil {
+		dev.Close()
+		return netip.AddrPort{}, err
+	}
+	return dev.LocalAddr(), nil
+}
+
+func (p *Path) addServer(e *entrance) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return fmt.Errorf("emulator: path %q: %w", p.cfg.Name, net.ErrClosed)
+	case !e.server.IsValid():
+		return fmt.Errorf("emulator: path %q: no server to add", p.cfg.Name)
+	}
+	p.others = append(p.others, e)
+	p.running.Add(1)
+	go p.readClients(e)
+	return nil
+}
+
+// Addr is where clients of Config.Server send to.
+func (p *Path) Addr() netip.AddrPort { return p.client.dev.LocalAddr() }
 
 // Name is Config.Name.
 func (p *Path) Name() string { return p.cfg.Name }
-
-// now is the links' time. The lock is held, so that it never goes back for them.
-func (p *Path) now() clock.Time { return clock.Time(time.Since(p.base)) }
 
 // Apply changes a link from now on, as link.Link.Apply does.
 func (p *Path) Apply(dir Direction, c link.Change) error {
@@ -163,7 +184,7 @@ func (p *Path) Rebind() error {
 		return fmt.Errorf("emulator: path %q: %w", p.cfg.Name, net.ErrClosed)
 	}
 	for _, f := range p.byRoute {
-		dev, err := p.dial()
+		dev, err := f.via.dial()
 		if err != nil {
 			return fmt.Errorf("emulator: path %q: %w", p.cfg.Name, err)
 		}
@@ -177,19 +198,15 @@ func (p *Path) Rebind() error {
 
 // Close ends the path. What is on its way is lost.
 func (p *Path) Close() error {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil
-	}
-	p.closed = true
-	errs := []error{p.client.Close()}
-	for _, f := range p.byRoute {
-		errs = append(errs, f.dev.Close())
-	}
-	p.wait.wake()
-	p.mu.Unlock()
-	p.running.Wait()
-	p.wait.close()
+	var errs []error
+	p.end(func() {
+		errs = append(errs, p.client.dev.Close())
+		for _, e := range p.others {
+			errs = append(errs, e.dev.Close())
+		}
+		for _, f := range p.byRoute {
+			errs = append(errs, f.dev.Close())
+		}
+	})
 	return errors.Join(errs...)
 }

@@ -8,15 +8,15 @@ import (
 	"braid/link"
 )
 
-// readClients takes what clients send and offers it to the uplink.
-func (p *Path) readClients() {
+// readClients takes what clients send to an entrance and offers it to the uplink.
+func (p *Path) readClients(e *entrance) {
 	defer p.running.Done()
 	var b device.Batch
-	for p.client.Read(&b) == nil {
+	for e.dev.Read(&b) == nil {
 		p.mu.Lock()
 		now := p.now()
 		for _, pkt := range b.Packets {
-			if f := p.flowOf(pkt.From); f != nil {
+			if f := p.flowOf(e, pkt.From); f != nil {
 				p.enqueue(now, Up, f, pkt.Data)
 			}
 		}
@@ -27,21 +27,22 @@ func (p *Path) readClients() {
 
 // flowOf returns the flow of a client, a new one if it has none; nil if there are too many or no socket is to be had. The lock
 // is held.
-func (p *Path) flowOf(client netip.AddrPort) *flow {
-	if f := p.flows[client]; f != nil {
+func (p *Path) flowOf(e *entrance, client netip.AddrPort) *flow {
+	ends := endpoints{client, e.server}
+	if f := p.flows[ends]; f != nil {
 		return f
 	}
 	if len(p.flows) >= maxClients || p.closed {
 		p.report.NoFlow++
 		return nil
 	}
-	dev, err := p.dial()
+	dev, err := e.dial()
 	if err != nil {
 		p.report.NoFlow++
 		return nil
 	}
-	f := &flow{client: client, route: int32(len(p.byRoute)), dev: dev}
-	p.flows[client] = f
+	f := &flow{client: client, via: e, route: int32(len(p.byRoute)), dev: dev}
+	p.flows[ends] = f
 	p.byRoute = append(p.byRoute, f)
 	p.running.Add(1)
 	go p.readServer(f, dev)
@@ -56,7 +57,7 @@ func (p *Path) readServer(f *flow, dev device.Device) {
 		p.mu.Lock()
 		now := p.now()
 		for _, pkt := range b.Packets {
-			if pkt.From != p.cfg.Server {
+			if pkt.From != f.via.server {
 				p.report.Strangers++
 				continue
 			}
@@ -77,52 +78,16 @@ func (p *Path) enqueue(now clock.Time, dir Direction, f *flow, data []byte) {
 	pkt := p.pool.Get()
 	pkt.Data = append(pkt.Data, data...)
 	pkt.Size = len(data) + headers4
-	if p.cfg.Server.Addr().Is6() {
+	if f.via.server.Addr().Is6() {
 		pkt.Size = len(data) + headers6
 	}
 	pkt.Route = f.route
 	p.links[dir].Enqueue(now, pkt)
 }
 
-// hurry wakes the loop if something falls due before it would look. The lock is held.
-func (p *Path) hurry() {
-	if next := min(p.links[Up].NextEvent(), p.links[Down].NextEvent()); next < p.target {
-		p.target = next
-		p.wait.wake()
-	}
-}
+func (p *Path) due() clock.Time { return p.nextOfLinks() }
 
-// deliver is the loop that takes packets out of the links when they are due and sends them.
-func (p *Path) deliver() {
-	defer p.running.Done()
-	leave := p.wait.enter()
-	defer leave()
-	for {
-		p.mu.Lock()
-		if p.closed {
-			p.mu.Unlock()
-			return
-		}
-		now := p.now()
-		p.take(now)
-		next := min(p.links[Up].NextEvent(), p.links[Down].NextEvent())
-		p.target = max(next, now.Add(p.cfg.Grain))
-		p.mu.Unlock()
-
-		p.out.send()
-
-		p.mu.Lock()
-		pause := p.target.Sub(p.now())
-		never := p.target == clock.Never
-		p.mu.Unlock()
-		switch {
-		case never:
-			p.wait.wait(-1)
-		case pause > 0:
-			p.wait.wait(pause)
-		}
-	}
-}
+func (p *Path) send() { p.out.send() }
 
 // take moves what is due into the outbox. The lock is held.
 func (p *Path) take(now clock.Time) {
@@ -138,9 +103,9 @@ func (p *Path) take(now clock.Time) {
 			case pkt.Corrupted:
 				p.report.Corrupted++ // the UDP checksum would not let it through to anyone (RFC 768)
 			case Direction(dir) == Up:
-				p.out.add(f.dev, p.cfg.Server, pkt)
+				p.out.add(f.dev, f.via.server, pkt)
 			default:
-				p.out.add(p.client, f.client, pkt)
+				p.out.add(f.via.dev, f.client, pkt)
 			}
 			p.pool.Put(pkt)
 		}

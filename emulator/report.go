@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"time"
 
+	"braid/device"
 	"braid/link"
 )
 
@@ -32,12 +33,16 @@ func (p *Path) Report() Report {
 	r.Clients = len(p.byRoute)
 	late := p.late
 	r.Lateness = &late
-	c := p.client.Counters()
-	r.Overflowed, r.Dropped = c.Overflowed, c.Dropped+c.Unreachable+c.TooLarge
-	for _, f := range p.byRoute {
-		c := f.dev.Counters()
+	add := func(c device.Counters) {
 		r.Overflowed += c.Overflowed
 		r.Dropped += c.Dropped + c.Unreachable + c.TooLarge
+	}
+	add(p.client.dev.Counters())
+	for _, e := range p.others {
+		add(e.dev.Counters())
+	}
+	for _, f := range p.byRoute {
+		add(f.dev.Counters())
 	}
 	return r
 }

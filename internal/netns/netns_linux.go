@@ -24,7 +24,7 @@ type Namespace struct {
 // files that the test needs.
 func New(t testing.TB, files ...string) *Namespace {
 	t.Helper()
-	require(t, files)
+	Require(t, files...)
 	n := &Namespace{t: t}
 	made := make(chan error, 1)
 	go func() {
@@ -49,7 +49,8 @@ const (
 	TUN   = "/dev/net/tun"
 )
 
-func require(t testing.TB, files []string) {
+// Require skips the test if the machine lacks root, iproute2 or one of the files; with BRAID_INTEROP=require it fails instead.
+func Require(t testing.TB, files ...string) {
 	t.Helper()
 	missing := ""
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -112,35 +113,41 @@ func (n *Namespace) Sysctl(name, value string) {
 	n.Must(func() error { return os.WriteFile(filepath.Join("/proc/sys/net", name), []byte(value), 0o644) })
 }
 
-// Counters returns the kernel's counters of TCP and MPTCP in the namespace: those of TcpExt under their names, those of MPTcpExt too, which
-// say so in front.
-func (n *Namespace) Counters() map[string]int64 {
+// Counters is ReadCounters in the namespace.
+func (n *Namespace) Counters() (all map[string]int64) {
 	n.t.Helper()
-	all := map[string]int64{}
-	n.Must(func() error {
-		text, err := os.ReadFile("/proc/thread-self/net/netstat")
-		if err != nil {
-			return err
-		}
-		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		for i := 0; i+1 < len(lines); i += 2 {
-			names, values := strings.Fields(lines[i]), strings.Fields(lines[i+1])
-			prefix := strings.TrimSuffix(names[0], ":")
-			for j := 1; j < min(len(names), len(values)); j++ {
-				v, err := strconv.ParseInt(values[j], 10, 64)
-				if err != nil {
-					return err
-				}
-				if prefix == "MPTcpExt" {
-					all["MPTcpExt"+names[j]] = v
-				} else {
-					all[names[j]] = v
-				}
-			}
-		}
-		return nil
+	n.Must(func() (err error) {
+		all, err = ReadCounters()
+		return err
 	})
 	return all
+}
+
+// ReadCounters returns the kernel's counters of TCP and MPTCP in the namespace of the calling thread: those of TcpExt under their names, those
+// of MPTcpExt too, which say so in front.
+func ReadCounters() (map[string]int64, error) {
+	text, err := os.ReadFile("/proc/thread-self/net/netstat")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int64{}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for i := 0; i+1 < len(lines); i += 2 {
+		names, values := strings.Fields(lines[i]), strings.Fields(lines[i+1])
+		prefix := strings.TrimSuffix(names[0], ":")
+		for j := 1; j < min(len(names), len(values)); j++ {
+			v, err := strconv.ParseInt(values[j], 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			if prefix == "MPTcpExt" {
+				all["MPTcpExt"+names[j]] = v
+			} else {
+				all[names[j]] = v
+			}
+		}
+	}
+	return all, nil
 }
 
 // Veth joins two namespaces by a pair of virtual Ethernet interfaces of one name, each with an address.
