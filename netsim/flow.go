@@ -92,32 +92,39 @@ func newFlowRun(n *Network, index int, f Flow, s *Scenario, routes [][2][]*Link,
 
 // config is the configuration of one of the hosts.
 func (f *flowRun) config(host string, sender bool) (mptcp.Config, error) {
+	cfg, err := f.spec.StackConfig()
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Entropy = f.net.Stream("entropy of " + host).Uint64
+	if group := cfg.Group; sender && f.spec.Workload.Kind != Churn {
+		cfg.Group = func() congestion.Group { return meteredGroup{group(), f} }
+	}
+	return cfg, nil
+}
+
+// StackConfig is what both hosts of the flow are made from, but for their Entropy.
+func (f *Flow) StackConfig() (mptcp.Config, error) {
 	cfg := mptcp.Config{
-		Entropy: f.net.Stream("entropy of " + host).Uint64, SendBuffer: f.spec.SendBufferBytes, ReceiveBuffer: f.spec.ReceiveBufferBytes,
-		FixedReceiveWindow: f.spec.FixedReceiveWindow, Checksums: f.spec.DSSChecksums, NoMPTCP: f.spec.PlainTCP,
+		SendBuffer: f.SendBufferBytes, ReceiveBuffer: f.ReceiveBufferBytes, FixedReceiveWindow: f.FixedReceiveWindow,
+		Checksums: f.DSSChecksums, NoMPTCP: f.PlainTCP,
 		NoAnnounce: true, // every path leads to an address of its own, which the client knows
 	}
 	if cfg.SendBuffer == 0 {
 		cfg.SendBuffer = 16 << 20
 	}
-	name := f.spec.Congestion
+	name := f.Congestion
 	if name == "" {
 		name = "coupledbbr" // the stack's default; a name is needed to meter it
 	}
-	group, err := congestion.ByName(name)
-	if err != nil {
+	var err error
+	if cfg.Group, err = congestion.ByName(name); err != nil {
 		return cfg, err
 	}
-	cfg.Group = group
-	if sender && f.spec.Workload.Kind != Churn {
-		cfg.Group = func() congestion.Group { return meteredGroup{group(), f} }
+	if f.Scheduler != "" {
+		cfg.Scheduler, err = schedule.ByName(f.Scheduler)
 	}
-	if f.spec.Scheduler != "" {
-		if cfg.Scheduler, err = schedule.ByName(f.spec.Scheduler); err != nil {
-			return cfg, err
-		}
-	}
-	return cfg, nil
+	return cfg, err
 }
 
 // addPaths gives a host (side 0: the client) its paths.
