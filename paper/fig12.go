@@ -16,6 +16,7 @@ func fig12() Figure {
 		Cells: func(m Mode) []experiment.Cell {
 			return append(wirelessCells(m, paths, "", pick(m, 30.0, 15)), besideCells(m, paths, pick(m, 60.0, 30))...)
 		},
+		Real: severalPaths,
 		Judge: func(_ Mode, d *Data) *Findings {
 			return judgeWireless(d, paths, "Fig. 12: 4G and Wi-Fi (2.4 GHz)", 1.6)
 		},

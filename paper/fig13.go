@@ -16,6 +16,7 @@ func fig13() Figure {
 		Cells: func(m Mode) []experiment.Cell {
 			return append(wirelessCells(m, paths, "", pick(m, 30.0, 15)), besideCells(m, paths, pick(m, 60.0, 20))...)
 		},
+		Real: severalPaths,
 		Judge: func(_ Mode, d *Data) *Findings {
 			return judgeWireless(d, paths, "Fig. 13: 4G and Wi-Fi (5 GHz)", 2.5)
 		},

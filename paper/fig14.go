@@ -2,6 +2,7 @@ package paper
 
 import (
 	"fmt"
+	"slices"
 
 	"braid/experiment"
 	"braid/netsim"
@@ -34,6 +35,11 @@ func fig14() Figure {
 					Scenario: steadyPaths(r.paths, netsim.Flow{Name: multipath, Congestion: "coupledbbr", Scheduler: "arp"}).During(120)})
 			}
 			return cells
+		},
+		Real: func(cell string) bool {
+			return cell == prefix(regions[0])+steady || slices.ContainsFunc(regions, func(r region) bool {
+				return cell == prefix(r)+proposed || cell == prefix(r)+original("balia")
+			})
 		},
 		Judge: func(_ Mode, d *Data) *Findings {
 			f := &Findings{}

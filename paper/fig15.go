@@ -37,6 +37,16 @@ func fig15() Figure {
 			}
 			return cells
 		},
+		Real: func(is string) bool {
+			for _, rtt := range [][2]float64{rtts[0], rtts[2]} {
+				for _, name := range []string{"arp", "minrtt"} {
+					if c := cell(name, rtt); is == c || is == c+steadyLinks {
+						return true
+					}
+				}
+			}
+			return false
+		},
 		Judge: func(_ Mode, d *Data) *Findings {
 			f := &Findings{}
 			chart := Chart{Name: "queue", Title: "Fig. 15: out-of-order queue over 4G and Wi-Fi", Kind: Bars, X: "RTTs of 4G/Wi-Fi (ms)", Y: "mean out-of-order queue (packets)"}

@@ -16,6 +16,7 @@ type Figure struct {
 	Setup string // what is run, for the reader of the report
 	Cells func(m Mode) []experiment.Cell
 	Judge func(m Mode, d *Data) *Findings
+	Real  func(cell string) bool // which cells are run in real time too (see RealCells); nil: none
 }
 
 // Mode says how thoroughly experiments are run, and over what.

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"fmt"
+	"slices"
 
 	"braid/experiment"
 	"braid/netsim"
@@ -33,6 +34,11 @@ func wirelessVariants(paths []wireless) []wirelessVariant {
 		}
 	}
 	return v
+}
+
+// severalPaths tells the cells of a connection over all paths, alone on them or beside BBR.
+func severalPaths(cell string) bool {
+	return cell == proposed || cell == besideBBR || slices.ContainsFunc(coupledNames, func(a string) bool { return cell == original(a) })
 }
 
 // besideBBR is the cell of the proposed scheme with a BBR flow on each link.

@@ -85,7 +85,7 @@ type pathFlags struct {
 
 // wireFlags choose what the segments travel in; Send, Recv and Bench share them.
 type wireFlags struct {
-	Via string   `enum:"udp,tun,raw" default:"udp" help:"What segments travel in: udp; or IP packets, as the kernel's TCP and MPTCP speak them (Linux): tun: through TUN interfaces (see braid tun); raw: from this machine's own addresses (root or CAP_NET_RAW)."`
+	Via string   `enum:"udp,tun,raw" default:"udp" help:"What segments travel in: udp; or IP packets, as the kernel's TCP and MPTCP speak them (Linux): tun: through TUN interfaces (see braid tun); raw: from this machine's own addresses (root)."`
 	Tun []string `sep:"none" placeholder:"NAME=ADDR[,ADDR]" help:"With --via tun: interface, and this program's addresses behind it; repeat for several."`
 }
 

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"os"
 	"time"
 
+	"braid/experiment/real"
 	"braid/netsim"
 )
 
@@ -16,23 +17,34 @@ type simCmd struct {
 	JSON    bool    `name:"json" help:"Print everything measured, series included, as JSON."`
 	Capture string  `placeholder:"FILE" help:"Write what goes through the links to a pcapng file for Wireshark."`
 	Plot    string  `placeholder:"FILE" help:"Draw the goodput over time to an .svg or .png."`
+	Real    bool    `help:"Run it in real time too, over emulated paths and UDP sockets on this machine, and show both."`
 }
 
 // Help is the long help.
 func (*simCmd) Help() string {
-	return `Example: braid sim examples/failover.toml --plot failover.svg
+	return `Examples:
+  braid sim examples/failover.toml --plot failover.svg
+  braid sim examples/two-paths.toml --real
 
-The simulator runs the shipped stack in virtual time: what it measures is the code that runs in the other commands. A key that a scenario may not have is refused by name.`
+The simulator runs the shipped stack in virtual time: what it measures is the code that runs in the other commands. A key that a scenario may not have is refused by name.
+
+With --real the same scenario runs once more through real sockets, in as much time as it says; --json then prints both. What cannot be run so (links of hundreds of Mbit/s, paths of several links) is refused by name.`
 }
 
 // Run runs the scenario.
-func (c *simCmd) Run() error {
+func (c *simCmd) Run(ctx context.Context) error {
 	s, err := netsim.LoadScenarioFile(c.File)
 	if err != nil {
 		return err
 	}
 	if c.Seed != nil {
 		s.Seed = *c.Seed
+	}
+	if c.Real {
+		*s = real.Encapsulated(*s)
+		if err := real.Check(s); err != nil {
+			return fmt.Errorf("--real: %w", err)
+		}
 	}
 	var opt netsim.Options
 	var capture *os.File
@@ -59,17 +71,36 @@ func (c *simCmd) Run() error {
 			return err
 		}
 	}
-	if c.JSON {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+	if c.Real {
+		return c.runReal(ctx, s, r, took)
 	}
-	printResult(r, took)
+	if c.JSON {
+		return printJSON(r)
+	}
+	printResult(r, fmt.Sprintf("simulated in %.2f s", took.Seconds()))
 	return nil
 }
 
-func printResult(r *netsim.Result, took time.Duration) {
-	fmt.Printf("%s, seed %d: %.1f s simulated in %.2f s\n", r.Name, r.Seed, r.DurationS, took.Seconds())
+// runReal runs the scenario in real time, after the simulator.
+func (c *simCmd) runReal(ctx context.Context, s *netsim.Scenario, simulated *netsim.Result, took time.Duration) error {
+	if !c.JSON {
+		printResult(simulated, fmt.Sprintf("simulated in %.2f s", took.Seconds()))
+		fmt.Println()
+	}
+	r, err := real.Run(ctx, *s)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(real.Pair{Simulated: []*netsim.Result{simulated}, Real: r, Tries: 1})
+	}
+	printResult(&r.Result, "in real time")
+	fmt.Printf("\n%s\n", r.Timing)
+	return nil
+}
+
+func printResult(r *netsim.Result, how string) {
+	fmt.Printf("%s, seed %d: %.1f s %s\n", r.Name, r.Seed, r.DurationS, how)
 	for i := range r.Flows {
 		f := &r.Flows[i]
 		fmt.Printf("\n%-20s goodput_mbps %8.2f   out-of-order queue, mean packets %.1f, most %d\n", f.Name, f.GoodputMbps, f.OutOfOrderPackets, f.MaxOutOfOrderPackets)
