@@ -150,7 +150,7 @@ func (p *emulatedPath) set(f field) error {
 func readChange(text string, paths []*emulatedPath) error {
 	parts := strings.SplitN(text, ":", 3)
 	if len(parts) != 3 {
-		return fmt.Errorf("--at %s: want TIME:PATH:KEY=VALUE,... with one key at least", text)
+		return fmt.Errorf("--at %s: want TIME:PATH:KEY=VALUE and perhaps more keys, with commas between", text)
 	}
 	at, err := readMs(parts[0])
 	if err != nil {
