@@ -5,8 +5,8 @@
 // one system call carries a train of equal-sized datagrams (UDP_SEGMENT and UDP_GRO on Linux), and one wake-up hands over all
 // that has arrived.
 //
-// UDP is the Device of any host; TUN, on Linux, carries whole IP packets to and from the kernel. Package devicetest holds an in-memory twin. Raw IP
-// sockets are not here.
+// UDP is the Device of any host. On Linux, TUN carries whole IP packets to and from the kernel, and Raw to and from the network at the machine's own
+// addresses, past its kernel's TCP, from which Hold keeps the ports. Package devicetest holds an in-memory twin.
 package device
 
 import "net/netip"
@@ -20,7 +20,7 @@ type Device interface {
 	Read(b *Batch) error
 
 	// Write sends a train, as far as possible in one go. It never waits: packets that the machine has no room for are dropped
-	// and counted, as any router would do. ErrTooLarge says that a packet of the train is larger than the path takes (the rest
+	// and counted, as any router would do. ErrTooLarge, or a *TooLargeError, says that a packet of the train is larger than the path takes (the rest
 	// of it may have been sent); a *GoneError says that the interface has vanished. Other errors are counted, not returned.
 	Write(t Train) error
 

@@ -16,6 +16,61 @@ const (
 	maxIPPacket = 0xffff
 )
 
+// vnetHeader is struct virtio_net_hdr, which stands in front of every packet on the descriptor of a TUN device (IFF_VNET_HDR) or a packet
+// socket (PACKET_VNET_HDR). Its fields are in the machine's byte order.
+type vnetHeader struct {
+	flags, gsoType            uint8
+	headerLen, gsoSize        uint16
+	checksumFrom, checksumPos uint16 // NEEDS_CSUM: sum from here on, to be put there
+}
+
+const vnetHeaderLen = int(unsafe.Sizeof(vnetHeader{}))
+
+// finishPacket takes the virtio header and the link's header of the given length off what was read, and computes the checksum that the kernel
+// has left to the device. It returns nil if that makes no sense.
+func finishPacket(b []byte, link int) []byte {
+	if len(b) <= vnetHeaderLen+link {
+		return nil
+	}
+	h := (*vnetHeader)(unsafe.Pointer(&b[0]))
+	packet := b[vnetHeaderLen+link:]
+	if h.flags&unix.VIRTIO_NET_HDR_F_NEEDS_CSUM != 0 {
+		from := int(h.checksumFrom) - link
+		pos := from + int(h.checksumPos)
+		if from < 0 || pos+2 > len(packet) {
+			return nil
+		}
+		completeChecksum(packet[from:], pos-from)
+	}
+	return packet
+}
+
+// completeChecksum computes the Internet checksum (RFC 1071) of b, in whose field at pos the sum of the pseudo-header stands, and
+// puts it there.
+func completeChecksum(b []byte, pos int) {
+	binary.BigEndian.PutUint16(b[pos:], wire.Sum(0).Add(b).Checksum())
+}
+
+// merger makes of a row of segments one packet that the kernel cuts into them again, or leaves whole where it can.
+type merger struct {
+	segments bool                      // rows of segments leave as one packet
+	txIov    [2 + maxMerged]unix.Iovec // the virtio header, headers, payloads
+	txHead   vnetHeader
+	txMerged [maxHeaders]byte // header of a merged packet
+}
+
+func (m *merger) init() {
+	m.txIov[0].Base = (*byte)(unsafe.Pointer(&m.txHead))
+	m.txIov[0].SetLen(vnetHeaderLen)
+}
+
+// release lets go of the packets that the vector points to.
+func (m *merger) release(vectors int) {
+	for i := 1; i < vectors; i++ {
+		m.txIov[i].Base = nil
+	}
+}
+
 // tcpShape is what merging needs to know of a packet.
 type tcpShape struct {
 	ipLen  int // bytes of the IP header
@@ -60,16 +115,16 @@ func follows(a, b []byte, s tcpShape) bool {
 // merge counts how many packets at the head of the train can leave as one that the kernel cuts into them again, and prepares the vector for it: the
 // header of the first, made that of the whole, and the payloads where they stand. It returns the bytes of the train that this is; with one
 // packet there is nothing to merge.
-func (t *TUN) merge(data []byte, size int) (packets, consumed, vectors int) {
+func (m *merger) merge(data []byte, size int) (packets, consumed, vectors int) {
 	first := data[:min(size, len(data))]
 	s, ok := shapeOf(first)
-	if !t.segments || !ok || s.psh || s.header > maxHeaders {
+	if !m.segments || !ok || s.psh || s.header > maxHeaders {
 		return 1, len(first), 0
 	}
 	payload := len(first) - s.header
 	total := len(first)
-	t.txIov[2].Base, vectors = &first[s.header], 3
-	t.txIov[2].SetLen(payload)
+	m.txIov[2].Base, vectors = &first[s.header], 3
+	m.txIov[2].SetLen(payload)
 	packets, consumed = 1, len(first)
 	psh := false
 	for packets < maxMerged && consumed < len(data) && !psh {
@@ -82,8 +137,8 @@ func (t *TUN) merge(data []byte, size int) (packets, consumed, vectors int) {
 		if n > payload || total+n > maxIPPacket {
 			break
 		}
-		t.txIov[vectors].Base = &b[s.header]
-		t.txIov[vectors].SetLen(n)
+		m.txIov[vectors].Base = &b[s.header]
+		m.txIov[vectors].SetLen(n)
 		vectors++
 		packets, consumed, total, psh = packets+1, consumed+len(b), total+n, next.psh
 		if n < payload {
@@ -91,14 +146,14 @@ func (t *TUN) merge(data []byte, size int) (packets, consumed, vectors int) {
 		}
 	}
 	if packets > 1 {
-		t.mergedHeader(first, s, payload, total, psh)
+		m.mergedHeader(first, s, payload, total, psh)
 	}
 	return packets, consumed, vectors
 }
 
 // mergedHeader makes the header of a merged packet of total bytes, and the virtio header that says how it is cut and where the checksum goes.
-func (t *TUN) mergedHeader(first []byte, s tcpShape, payload, total int, psh bool) {
-	h := t.txMerged[:s.header]
+func (m *merger) mergedHeader(first []byte, s tcpShape, payload, total int, psh bool) {
+	h := m.txMerged[:s.header]
 	copy(h, first)
 	be := binary.BigEndian
 	kind := uint8(unix.VIRTIO_NET_HDR_GSO_TCPV6)
@@ -119,11 +174,11 @@ func (t *TUN) mergedHeader(first []byte, s tcpShape, payload, total int, psh boo
 	}
 	pseudo = pseudo.Add16(wire.ProtoTCP).Add16(uint16(total - s.ipLen))
 	be.PutUint16(tcp[16:], ^pseudo.Checksum())
-	t.txHead = vnetHeader{
+	m.txHead = vnetHeader{
 		flags: unix.VIRTIO_NET_HDR_F_NEEDS_CSUM, gsoType: kind,
 		headerLen: uint16(s.header), gsoSize: uint16(payload),
 		checksumFrom: uint16(s.ipLen), checksumPos: 16,
 	}
-	t.txIov[1].Base = (*byte)(unsafe.Pointer(&t.txMerged))
-	t.txIov[1].SetLen(s.header)
+	m.txIov[1].Base = (*byte)(unsafe.Pointer(&m.txMerged))
+	m.txIov[1].SetLen(s.header)
 }

@@ -30,7 +30,7 @@ func segment(six bool, seq uint32, payload []byte, change func(*wire.Segment)) [
 }
 
 // gather puts the vector together as the kernel would.
-func gather(t *TUN, vectors int) (b []byte) {
+func gather(t *merger, vectors int) (b []byte) {
 	for _, v := range t.txIov[1:vectors] {
 		b = append(b, unsafe.Slice(v.Base, v.Len)...)
 	}
@@ -47,13 +47,13 @@ func TestMerge(t *testing.T) {
 		size := len(train)
 		train = append(train, segment(six, 400, data[400:800], nil)...)
 		train = append(train, segment(six, 800, data[800:], psh)...)
-		tun := &TUN{segments: true}
-		packets, consumed, vectors := tun.merge(train, size)
+		m := &merger{segments: true}
+		packets, consumed, vectors := m.merge(train, size)
 		if packets != 3 || consumed != len(train) {
 			t.Fatalf("IPv6 %v: merged %d packets, %d of %d bytes", six, packets, consumed, len(train))
 		}
-		got := gather(tun, vectors)
-		h := tun.txHead
+		got := gather(m, vectors)
+		h := m.txHead
 		completeChecksum(got[h.checksumFrom:], int(h.checksumPos))
 		want := segment(six, 0, data, psh)
 		if !bytes.Equal(got, want) {
@@ -102,8 +102,8 @@ func TestMergeStops(t *testing.T) {
 		if len(second) > len(first) {
 			second = second[:len(first)]
 		}
-		tun := &TUN{segments: true}
-		packets, consumed, _ := tun.merge(append(bytes.Clone(first), second...), len(first))
+		m := &merger{segments: true}
+		packets, consumed, _ := m.merge(append(bytes.Clone(first), second...), len(first))
 		want := len(first)
 		if tc.want == 2 {
 			want += len(second)
@@ -113,10 +113,10 @@ func TestMergeStops(t *testing.T) {
 		}
 	}
 	first := segment(false, 0, data, func(s *wire.Segment) { s.Flags |= wire.PSH })
-	if packets, _, _ := (&TUN{segments: true}).merge(append(bytes.Clone(first), with(nil)...), len(first)); packets != 1 {
+	if packets, _, _ := (&merger{segments: true}).merge(append(bytes.Clone(first), with(nil)...), len(first)); packets != 1 {
 		t.Error("merged behind a PSH")
 	}
-	if packets, _, _ := new(TUN).merge(append(segment(false, 0, data, nil), with(nil)...), len(first)); packets != 1 {
+	if packets, _, _ := new(merger).merge(append(segment(false, 0, data, nil), with(nil)...), len(first)); packets != 1 {
 		t.Error("merged without offload")
 	}
 }
@@ -132,9 +132,9 @@ func TestMergeBounds(t *testing.T) {
 			size = len(train)
 		}
 	}
-	tun := &TUN{segments: true}
-	packets, _, vectors := tun.merge(train, size)
-	if got := gather(tun, vectors); packets != 46 || len(got) != 52+46*1400 {
+	m := &merger{segments: true}
+	packets, _, vectors := m.merge(train, size)
+	if got := gather(m, vectors); packets != 46 || len(got) != 52+46*1400 {
 		t.Errorf("%d packets, %d bytes", packets, len(got))
 	}
 }
@@ -148,14 +148,14 @@ func FuzzMerge(f *testing.F) {
 		if size < 1 || len(train) == 0 {
 			return
 		}
-		tun := &TUN{segments: true}
-		packets, consumed, vectors := tun.merge(train, size)
+		m := &merger{segments: true}
+		packets, consumed, vectors := m.merge(train, size)
 		if consumed < 1 || consumed > len(train) || packets < 1 || packets == 1 && consumed != min(size, len(train)) {
 			t.Fatalf("%d packets, %d of %d bytes", packets, consumed, len(train))
 		}
 		if packets > 1 {
 			var ip wire.IP
-			if err := wire.ParseIP(gather(tun, vectors), &ip); err != nil {
+			if err := wire.ParseIP(gather(m, vectors), &ip); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -14,8 +13,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"braid/wire"
 )
 
 const (
@@ -28,16 +25,6 @@ const (
 	carrierMost  = time.Second
 	packetFrom   = 16 // where a packet starts behind its vnetHeader, so that it is aligned
 )
-
-// vnetHeader is struct virtio_net_hdr, which stands in front of every packet on a TUN device's descriptor (IFF_VNET_HDR). Its fields
-// are in the machine's byte order.
-type vnetHeader struct {
-	flags, gsoType            uint8
-	headerLen, gsoSize        uint16
-	checksumFrom, checksumPos uint16 // NEEDS_CSUM: sum from here on, to be put there
-}
-
-const vnetHeaderLen = int(unsafe.Sizeof(vnetHeader{}))
 
 // TUN is a Device of whole IP packets over a TUN interface (Linux' Documentation/networking/tuntap). What Write sends arrives at
 // this machine's kernel as if it had come in on the interface; what the kernel routes there is what Read returns.
@@ -62,12 +49,9 @@ type TUN struct {
 	readFn    func(fd uintptr) bool
 	txTrain   Train
 	txErr     syscall.Errno
-	txRefused int                       // packets that the error concerns
-	txIov     [2 + maxMerged]unix.Iovec // the virtio header, headers, payloads
-	txHead    vnetHeader
-	txMerged  [maxHeaders]byte // header of a merged packet
-	segments  bool             // rows of segments leave as one packet
+	txRefused int // packets that the error concerns
 	writeFn   func(fd uintptr) bool
+	merger
 }
 
 var _ Device = (*TUN)(nil)
@@ -78,7 +62,7 @@ func OpenTUN(cfg TUNConfig) (*TUN, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &TUN{name: name, mtu: defaultMTU, segments: !cfg.NoOffload}
+	t := &TUN{name: name, mtu: defaultMTU, merger: merger{segments: !cfg.NoOffload}}
 	if err := t.setUp(fd, cfg); err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -93,8 +77,7 @@ func OpenTUN(cfg TUNConfig) (*TUN, error) {
 		t.local = netip.AddrPortFrom(cfg.Own[0].Unmap(), 0)
 	}
 	t.readFn, t.writeFn = t.receive, t.send
-	t.txIov[0].Base = (*byte)(unsafe.Pointer(&t.txHead))
-	t.txIov[0].SetLen(vnetHeaderLen)
+	t.merger.init()
 	return t, nil
 }
 
@@ -242,7 +225,7 @@ func (t *TUN) Read(b *Batch) error {
 		b.Packets = b.Packets[:0]
 		bytes := 0
 		for i := range t.rxN {
-			packet := t.finish(t.arena[t.starts[i] : t.starts[i]+t.sizes[i]])
+			packet := finishPacket(t.arena[t.starts[i]:t.starts[i]+t.sizes[i]], 0)
 			if packet == nil {
 				t.count.truncated.Add(1)
 				continue
@@ -281,30 +264,6 @@ func (t *TUN) receive(fd uintptr) bool {
 		}
 	}
 	return true
-}
-
-// finish takes the header off what was read and computes the checksum that the kernel has left to the device. It returns nil if
-// the header makes no sense.
-func (t *TUN) finish(b []byte) []byte {
-	if len(b) <= vnetHeaderLen {
-		return nil
-	}
-	h := (*vnetHeader)(unsafe.Pointer(&b[0]))
-	packet := b[vnetHeaderLen:]
-	if h.flags&unix.VIRTIO_NET_HDR_F_NEEDS_CSUM != 0 {
-		from, pos := int(h.checksumFrom), int(h.checksumFrom)+int(h.checksumPos)
-		if pos+2 > len(packet) {
-			return nil
-		}
-		completeChecksum(packet[from:], pos-from)
-	}
-	return packet
-}
-
-// completeChecksum computes the Internet checksum (RFC 1071) of b, in whose field at pos the sum of the pseudo-header stands, and
-// puts it there.
-func completeChecksum(b []byte, pos int) {
-	binary.BigEndian.PutUint16(b[pos:], wire.Sum(0).Add(b).Checksum())
 }
 
 // Write sends the packets of a train. To is of no meaning: the destination stands in the packets.
