@@ -55,7 +55,7 @@ type Config struct {
 	TUN []string
 
 	// Raw, if set, sends segments as IP packets from this machine's own addresses on Interfaces, past its kernel's TCP, as the kernel's MPTCP and
-	// every TCP speak them (Linux; it takes root or CAP_NET_RAW). The kernel keeps quiet about the ports that are in use, and has them back
+	// every TCP speak them (Linux; it takes root, or CAP_NET_RAW and CAP_NET_ADMIN). The kernel keeps quiet about the ports that are in use, and has them back
 	// when the program ends, however it does. See device.Raw and device.Hold.
 	Raw bool
 

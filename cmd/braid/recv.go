@@ -29,7 +29,7 @@ type recvCmd struct {
 func (*recvCmd) Help() string {
 	return `Examples:
   braid recv --listen :9000 --dir inbox
-  braid recv --via raw --path eth0    past the kernel's TCP, at eth0's own addresses (Linux, root or CAP_NET_RAW)
+  braid recv --via raw --path eth0    past the kernel's TCP, at eth0's own addresses (Linux, root)
 
 A file is kept as NAME.part until it is whole and its SHA-256 agrees with the sender's; an interrupted one is resumed when it is sent again.`
 }
