@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -50,7 +51,7 @@ func exchange(t testing.TB, p pair, up, down []byte) {
 		case err != nil:
 			err = fmt.Errorf("%s received %d of %d bytes: %w", who, len(got), len(want), err)
 		case digest(got) != digest(want):
-			err = fmt.Errorf("%s received %d bytes with digest %s, want %d with %s", who, len(got), digest(got), len(want), digest(want))
+			err = fmt.Errorf("%s received %d bytes, want %d: %s", who, len(got), len(want), difference(got, want))
 		}
 		results <- err
 	}
@@ -63,6 +64,20 @@ func exchange(t testing.TB, p pair, up, down []byte) {
 			t.Error(err)
 		}
 	}
+}
+
+// difference says where what came first differs from what was sent, for how long, and whose place the wrong bytes have: what to know of a mapping
+// that was misread.
+func difference(got, want []byte) string {
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	end := at
+	for end < min(len(got), len(want)) && got[end] != want[end] {
+		end++
+	}
+	return fmt.Sprintf("from byte %d on for about %d bytes, there is what belongs at %d", at, end-at, bytes.Index(want, got[at:min(at+16, len(got))]))
 }
 
 // readAll reads to the end of the stream, which should have n bytes.

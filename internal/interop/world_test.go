@@ -230,7 +230,7 @@ var alarming = []string{
 	"MPCapableFallbackACK", "MPCapableFallbackSYNACK", "MPCapableSYNTXDrop", "MPFallbackTokenInit", "MPCapableDataFallback", "DssFallback", "SimultConnectFallback",
 	"FallbackFailed", "Blackhole", "MPJoinNoTokenFound", "MPJoinSynAckHMacFailure", "MPJoinAckHMacFailure", "MPJoinRejected", "DSSNotMatching",
 	"DSSCorruptionFallback", "DSSCorruptionReset", "InfiniteMapTx", "InfiniteMapRx", "DSSNoMatchTCP", "DataCsumErr", "NoDSSInWindow", "MPFailTx", "MPFailRx",
-	"MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx", "AddAddrDrop", "EchoAddTxDrop", "RmAddrDrop",
+	"MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx", "EchoAddTxDrop", "RmAddrDrop",
 }
 
 // calm checks that the kernel has nothing to complain about, the named counters excepted.
