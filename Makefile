@@ -16,7 +16,8 @@ demo: build ## two emulated paths on loopback, one cut and brought back: no priv
 	bin/braid demo
 
 test: check ## the whole suite: lint, tests, a subset under the race detector, cross-builds
-	$(GO) test ./...
+	$(GO) test $$($(GO) list ./... | grep -v -e /interop -e /internal/script -e /experiment/real)
+	$(GO) test -p 1 ./internal/interop ./internal/script ./experiment/real # in real time: not beside the others
 	$(MAKE) race cross
 
 race: ## a short form of everything but the conversations with the kernel, under the race detector (needs a C compiler)

@@ -161,7 +161,7 @@ func middleboxCases() []middleboxCase {
 		{name: "joins stripped from the third ACK", boxes: []box{strip(wire.OptMPJoin, middlebox.InAck, 0)}, onAll: true, paths: 2, want: asMPTCP, server: counts{"MPJoinSynRx+": 1, "MPJoinAckRx": 0}, client: counts{"MPJoinSynAckRx+": 1, "MPRstTx+": 1}},
 		{name: "joins with another token", boxes: []box{mangle(wire.OptMPJoin, middlebox.InSYN)}, onAll: true, paths: 2, want: asMPTCP, server: counts{"MPJoinNoTokenFound+": 1}, client: counts{"MPJoinSynTx+": 1, "MPJoinSynAckRx": 0}},
 		{name: "joins with a wrong HMAC from the server", boxes: []box{mangle(wire.OptMPJoin, middlebox.InSYNACK)}, onAll: true, paths: 2, want: asMPTCP, server: counts{"MPJoinSynRx+": 1, "MPJoinAckRx": 0}, client: counts{"MPJoinSynAckHMacFailure+": 1, "MPRstTx+": 1}},
-		{name: "joins with a wrong HMAC from the client", boxes: []box{mangle(wire.OptMPJoin, middlebox.InAck)}, onAll: true, paths: 2, want: asMPTCP, server: counts{"MPJoinAckHMacFailure+": 1, "MPJoinAckRx": 0}, client: counts{"MPJoinSynAckRx+": 1}},
+		{name: "joins with a wrong HMAC from the client", boxes: []box{mangle(wire.OptMPJoin, middlebox.InAck)}, onAll: true, paths: 2, want: asMPTCP, server: counts{"MPJoinAckHMacFailure+": 1, "MPJoinAckRx": 0}},
 		{name: "windows clamped", boxes: []box{func() middlebox.Box { return middlebox.ClampWindow(500) }}, want: asMPTCP},
 		{name: "NAT", boxes: []box{func() middlebox.Box { return middlebox.NewNAT(netip.MustParseAddr("10.77.1.200"), 20000) }}, paths: 2, want: asMPTCP, server: counts{"MPJoinAckRx": 1}, client: counts{"MPJoinSynAckRx": 1}},
 	}
