@@ -220,9 +220,17 @@ func (w *world) latecomer(t *testing.T, l *host.Listener) {
 		return err
 	})
 	l.SetDeadline(time.Now().Add(patience))
-	own, err := l.AcceptConn()
-	if err != nil {
-		t.Fatalf("accept: %v", err)
+	var own *host.Conn
+	for own == nil {
+		c, err := l.AcceptConn()
+		if err != nil {
+			t.Fatalf("accept: %v", err)
+		}
+		if c.RemoteAddr().String() == k.LocalAddr().String() {
+			own = c
+			continue
+		}
+		c.Abort() // an earlier client's handshake, sent again by an attacker who saw it: a cookie is good for two minutes
 	}
 	q := w.pair(own, k)
 	data := stream(64<<10, 62)
