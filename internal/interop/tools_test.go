@@ -208,7 +208,7 @@ func TestCurl(t *testing.T) {
 	if w.count("MPJoinSynAckRx") == 0 {
 		t.Error("no connection of curl's had a second subflow")
 	}
-	w.calm("MPRstTx", "MPRstRx", "MPFastcloseTx", "MPFastcloseRx") // curl closes with the server's end of the stream under way
+	w.calm("MPRstTx", "MPRstRx", "MPFastcloseTx", "MPFastcloseRx", "NoDSSInWindow") // curl closes with the server's end of the stream under way
 }
 
 // TestGoClient: a Go program's own sockets, MPTCP and plain, against net/http on a braid.Listener, several requests on one connection.
