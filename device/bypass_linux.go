@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -161,43 +160,4 @@ func (b *bypass) hooked(hook uint32) (found bool, err error) {
 		found = found || !strings.HasPrefix(name, "selinux_")
 	})
 	return found, err
-}
-
-// dump sends a request and calls f for the body of each part of the answer.
-func (n *netlink) dump(f func(body []byte)) error {
-	(*unix.NlMsghdr)(unsafe.Pointer(&n.msg[0])).Len = uint32(len(n.msg))
-	if err := unix.Sendto(n.fd, n.msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return os.NewSyscallError("netlink send", err)
-	}
-	answer := make([]byte, 32<<10)
-	for {
-		size, _, err := unix.Recvfrom(n.fd, answer, 0)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return os.NewSyscallError("netlink receive", err)
-		}
-		for b := answer[:size]; len(b) >= unix.SizeofNlMsghdr; {
-			h := (*unix.NlMsghdr)(unsafe.Pointer(&b[0]))
-			length := int(h.Len)
-			if length < unix.SizeofNlMsghdr || length > len(b) {
-				break
-			}
-			data := b[unix.SizeofNlMsghdr:length]
-			switch {
-			case h.Seq != n.seq:
-			case h.Type == unix.NLMSG_ERROR || h.Type == unix.NLMSG_DONE:
-				if len(data) >= 4 {
-					if code := int32(binary.NativeEndian.Uint32(data)); code != 0 {
-						return unix.Errno(-code)
-					}
-				}
-				return nil
-			default:
-				f(data)
-			}
-			b = b[min((length+3)&^3, len(b)):]
-		}
-	}
 }

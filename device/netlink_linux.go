@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -143,12 +144,23 @@ func (n *netlink) attribute(kind uint16, value []byte) {
 }
 
 // do sends the request and returns what the kernel says to it.
-func (n *netlink) do() error {
+func (n *netlink) do() error { return n.dump(func([]byte) {}) }
+
+// ask sends the request and returns the body of the answer, nil if there was none.
+func (n *netlink) ask() (body []byte, err error) {
+	if err = n.dump(func(part []byte) { body = slices.Clone(part) }); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// dump sends the request and calls f for the body of each part of the answer, which is valid during the call only.
+func (n *netlink) dump(f func(body []byte)) error {
 	(*unix.NlMsghdr)(unsafe.Pointer(&n.msg[0])).Len = uint32(len(n.msg))
 	if err := unix.Sendto(n.fd, n.msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("netlink send", err)
 	}
-	answer := make([]byte, 8192)
+	answer := make([]byte, 32<<10)
 	for {
 		size, _, err := unix.Recvfrom(n.fd, answer, 0)
 		if err == unix.EINTR {
@@ -157,16 +169,26 @@ func (n *netlink) do() error {
 		if err != nil {
 			return os.NewSyscallError("netlink receive", err)
 		}
-		if size < unix.SizeofNlMsghdr+4 {
-			continue
+		for b := answer[:size]; len(b) >= unix.SizeofNlMsghdr; {
+			h := (*unix.NlMsghdr)(unsafe.Pointer(&b[0]))
+			length := int(h.Len)
+			if length < unix.SizeofNlMsghdr || length > len(b) {
+				break
+			}
+			data := b[unix.SizeofNlMsghdr:length]
+			switch {
+			case h.Seq != n.seq, h.Type == unix.NLMSG_ERROR && len(data) < 4:
+			case h.Type == unix.NLMSG_ERROR || h.Type == unix.NLMSG_DONE:
+				if len(data) >= 4 {
+					if code := int32(binary.NativeEndian.Uint32(data)); code != 0 {
+						return unix.Errno(-code)
+					}
+				}
+				return nil
+			default:
+				f(data)
+			}
+			b = b[min((length+3)&^3, len(b)):]
 		}
-		h := (*unix.NlMsghdr)(unsafe.Pointer(&answer[0]))
-		if h.Seq != n.seq || h.Type != unix.NLMSG_ERROR {
-			continue
-		}
-		if code := int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); code != 0 {
-			return unix.Errno(-code)
-		}
-		return nil
 	}
 }

@@ -3,7 +3,6 @@ package device
 import (
 	"encoding/binary"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -204,43 +203,6 @@ func neighbour(nl *netlink, of netip.Addr, index int) (address []byte, err error
 		}
 	})
 	return address, nil
-}
-
-// ask sends the request and returns the body of the kernel's answer to it.
-func (n *netlink) ask() (body []byte, err error) {
-	(*unix.NlMsghdr)(unsafe.Pointer(&n.msg[0])).Len = uint32(len(n.msg))
-	if err := unix.Sendto(n.fd, n.msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return nil, os.NewSyscallError("netlink send", err)
-	}
-	answer := make([]byte, 16<<10)
-	for {
-		size, _, err := unix.Recvfrom(n.fd, answer, 0)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return nil, os.NewSyscallError("netlink receive", err)
-		}
-		for b := answer[:size]; len(b) >= unix.SizeofNlMsghdr; {
-			h := (*unix.NlMsghdr)(unsafe.Pointer(&b[0]))
-			length := int(h.Len)
-			if length < unix.SizeofNlMsghdr || length > len(b) {
-				break
-			}
-			data := b[unix.SizeofNlMsghdr:length]
-			switch {
-			case h.Seq != n.seq:
-			case h.Type != unix.NLMSG_ERROR:
-				body = slices.Clone(data)
-			case len(data) >= 4:
-				if code := int32(binary.NativeEndian.Uint32(data)); code != 0 {
-					return nil, unix.Errno(-code)
-				}
-				return body, nil
-			}
-			b = b[min((length+3)&^3, len(b)):]
-		}
-	}
 }
 
 // attributes calls f for each attribute of a message. It stops at one that cannot be.
